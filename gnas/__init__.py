@@ -1,0 +1,1 @@
+"""Graph neural architecture search from message passing."""

@@ -1,0 +1,129 @@
+"""Neighbour aggregation: sum, mean and max over each receiver's senders, in one pass over sorted edges.
+
+One function in front, three implementations behind it: plain PyTorch (``reference``), PyTorch's sparse CPU kernels
+(``cpu``) and Triton (``triton``). The device decides; the environment variable ``GNAS_AGGREGATE`` forces one.
+A receiver without senders gets zeros. Equal maxima send their gradient to the first sender. All are deterministic.
+"""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from gnas.aggregate import cpu, reference
+from gnas.errors import choose
+from gnas.graph import Neighbors
+
+AGGREGATORS = ("sum", "mean", "max")
+IMPLEMENTATIONS = ("reference", "cpu", "triton")
+
+
+def aggregate(x: Tensor, neighbors: Neighbors, how: str) -> Tensor:
+    """``how`` in sum, mean, max over the senders of each receiver: ``[senders, C] -> [receivers, C]``."""
+    if choose(how, AGGREGATORS, "aggregator") == "max":
+        return reduce(x, neighbors, 0, 0)[1]
+    total = reduce(x, neighbors, x.size(1), x.size(1))[0]
+    return total if how == "sum" else total * inverse_degree(neighbors, total.dtype)
+
+
+def inverse_degree(neighbors: Neighbors, dtype: torch.dtype) -> Tensor:
+    """1/degree of each receiver as a column; 1 where there are no senders (their sum is 0 anyway)."""
+    return neighbors.degree().clamp_min(1).to(dtype).reciprocal()[:, None]
+
+
+def reduce(x: Tensor, neighbors: Neighbors, sum_to: int, max_from: int) -> tuple[Tensor, Tensor]:
+    """Sum over senders of channels ``[:sum_to]`` and max of channels ``[max_from:]``, in one pass over the edges."""
+    n = neighbors
+    total, largest, _ = torch.ops.gnas.reduce(
+        x.contiguous(), n.source, n.target, n.ptr, n.back, n.back_ptr, sum_to, max_from
+    )
+    return total, largest
+
+
+def implementation(device: torch.device) -> str:
+    """Name of the implementation that serves a device."""
+    forced = os.environ.get("GNAS_AGGREGATE")
+    if forced:
+        return choose(forced, IMPLEMENTATIONS, "GNAS_AGGREGATE")
+    if device.type == "cuda" and _has_triton():
+        return "triton"
+    return "cpu" if device.type == "cpu" else "reference"
+
+
+def _has_triton() -> bool:
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _module(device: torch.device) -> ModuleType:
+    name = implementation(device)
+    if name == "triton":
+        from gnas.aggregate import triton_kernels
+
+        return triton_kernels
+    return {"reference": reference, "cpu": cpu}[name]
+
+
+@torch.library.custom_op("gnas::reduce", mutates_args=())
+def _reduce(
+    x: Tensor,
+    source: Tensor,
+    target: Tensor,
+    ptr: Tensor,
+    back: Tensor,
+    back_ptr: Tensor,
+    sum_to: int,
+    max_from: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    return _module(x.device).forward(x, source, target, ptr, sum_to, max_from)
+
+
+@torch.library.custom_op("gnas::reduce_backward", mutates_args=())
+def _reduce_backward(
+    grad_sum: Tensor,
+    grad_max: Tensor,
+    arg: Tensor,
+    source: Tensor,
+    target: Tensor,
+    back: Tensor,
+    back_ptr: Tensor,
+    channels: int,
+    max_from: int,
+) -> Tensor:
+    module = _module(grad_sum.device)
+    return module.backward(grad_sum, grad_max, arg, source, target, back, back_ptr, channels, max_from)
+
+
+@_reduce.register_fake
+def _(x, source, target, ptr, back, back_ptr, sum_to, max_from):  # type: ignore[no-untyped-def]
+    rows = ptr.numel() - 1
+    kept = x.size(1) - max_from
+    return x.new_empty(rows, sum_to), x.new_empty(rows, kept), x.new_empty(rows, kept, dtype=torch.int32)
+
+
+@_reduce_backward.register_fake
+def _(grad_sum, grad_max, arg, source, target, back, back_ptr, channels, max_from):  # type: ignore[no-untyped-def]
+    return grad_sum.new_empty(back_ptr.numel() - 1, channels)
+
+
+def _setup(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+    x, source, target, _, back, back_ptr, _, max_from = inputs
+    ctx.save_for_backward(output[2], source, target, back, back_ptr)
+    ctx.channels, ctx.max_from = x.size(1), max_from
+
+
+def _backward(ctx, grad_sum, grad_max, _):  # type: ignore[no-untyped-def]
+    arg, source, target, back, back_ptr = ctx.saved_tensors
+    grad = torch.ops.gnas.reduce_backward(
+        grad_sum.contiguous(), grad_max.contiguous(), arg, source, target, back, back_ptr, ctx.channels, ctx.max_from
+    )
+    return grad, None, None, None, None, None, None, None
+
+
+_reduce.register_autograd(_backward, setup_context=_setup)

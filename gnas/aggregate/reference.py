@@ -1,0 +1,52 @@
+"""Neighbour aggregation in plain PyTorch: obvious, slow, the yardstick for the others."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def forward(
+    x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, sum_to: int, max_from: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sums, maxima and the edge each maximum came from (-1: no sender)."""
+    rows = ptr.numel() - 1
+    # Padding edges lie behind the last pointer and count for nobody.
+    real = torch.arange(source.numel(), device=x.device) < ptr[-1]
+    edges = torch.nonzero(real).flatten()
+    to, message = target[edges].long(), x[source[edges].long()]
+    total = x.new_zeros(rows, sum_to).index_add_(0, to, message[:, :sum_to])
+    message, index = message[:, max_from:], to[:, None].expand(-1, x.size(1) - max_from)
+    largest = x.new_full((rows, x.size(1) - max_from), -torch.inf).scatter_reduce_(0, index, message, "amax")
+    # The first edge that reaches the maximum; edge numbers grow within a receiver.
+    candidate = torch.where(message == largest[to], edges[:, None], source.numel())
+    arg = torch.full_like(largest, source.numel(), dtype=torch.long).scatter_reduce_(0, index, candidate, "amin")
+    empty = arg == source.numel()
+    return total, largest.masked_fill(empty, 0), arg.masked_fill(empty, -1).int()
+
+
+def backward(
+    grad_sum: Tensor,
+    grad_max: Tensor,
+    arg: Tensor,
+    source: Tensor,
+    target: Tensor,
+    back: Tensor,
+    back_ptr: Tensor,
+    channels: int,
+    max_from: int,
+) -> Tensor:
+    """Gradient of the senders, given those of the sums and the maxima."""
+    senders = back_ptr.numel() - 1
+    grad = grad_sum.new_zeros(senders, channels)
+    edges = back[: int(back_ptr[-1])].long()
+    grad[:, : grad_sum.size(1)].index_add_(0, source[edges].long(), grad_sum[target[edges].long()])
+    return add_max_gradient(grad, grad_max, arg, source, max_from)
+
+
+def add_max_gradient(grad: Tensor, grad_max: Tensor, arg: Tensor, source: Tensor, max_from: int) -> Tensor:
+    """Send each maximum's gradient to the sender it came from."""
+    if grad_max.size(1) and source.numel():
+        sender = source[arg.clamp_min(0).long()].long()
+        grad[:, max_from:].scatter_add_(0, sender, grad_max.masked_fill(arg < 0, 0))
+    return grad

@@ -1,0 +1,20 @@
+"""One kind of error for bad input: a single line that names the input, the choices and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Bad input. The message is one line a user can act on; the command line prints it and exits with 2."""
+
+
+def choose(value: str, choices: Iterable[str], what: str) -> str:
+    """Return ``value`` if it is one of ``choices``; otherwise an error that lists them and the nearest one."""
+    known = list(choices)
+    if value in known:
+        return value
+    near = difflib.get_close_matches(str(value), known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise InputError(f"unknown {what} {value!r}; choose one of: {', '.join(known)}{hint}")

@@ -1,0 +1,251 @@
+"""Graphs as flat tensors: a set of graphs at rest (GraphSet), a batch a network reads (GraphBatch), and who sends to
+whom (Neighbors)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gnas.errors import InputError
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """Senders of every receiver, edges sorted by receiver, with row pointers both ways.
+
+    ``source[ptr[r]:ptr[r+1]]`` are the senders of receiver ``r``. ``back`` lists edge positions sorted by sender, so that a
+    gradient can be summed for each sender without atomics. Pointers may leave trailing (padding) edges uncovered.
+    """
+
+    source: Tensor  # [E]
+    target: Tensor  # [E], non-decreasing
+    ptr: Tensor  # [receivers + 1]
+    back: Tensor  # [E]
+    back_ptr: Tensor  # [senders + 1]
+
+    @property
+    def num_receivers(self) -> int:
+        return self.ptr.numel() - 1
+
+    @property
+    def num_senders(self) -> int:
+        return self.back_ptr.numel() - 1
+
+    def degree(self) -> Tensor:
+        """Number of senders of each receiver."""
+        return self.ptr.diff()
+
+    def to(self, device: torch.device | str) -> Neighbors:
+        return Neighbors(*(getattr(self, f.name).to(device, non_blocking=True) for f in dataclasses.fields(self)))
+
+    @staticmethod
+    def from_edges(edge_index: Tensor, num_senders: int, num_receivers: int) -> tuple[Neighbors, Tensor]:
+        """Sort edges by (receiver, sender); also returns the order, to carry edge data along."""
+        source, target = edge_index
+        order = torch.argsort(target.long() * num_senders + source.long(), stable=True)
+        source, target = source[order].int(), target[order].int()
+        back = torch.argsort(source, stable=True).int()
+        return Neighbors(source, target, _pointers(target, num_receivers), back, _pointers(source[back], num_senders)), order
+
+    @staticmethod
+    def members(batch: Tensor, num_graphs: int) -> Neighbors:
+        """Nodes as senders to the graph they belong to; ``batch`` must be non-decreasing."""
+        each = torch.arange(batch.numel() + 1, device=batch.device, dtype=torch.int32)
+        return Neighbors(each[:-1], batch.int(), _pointers(batch, num_graphs), each[:-1], each)
+
+
+def _pointers(sorted_ids: Tensor, size: int) -> Tensor:
+    edges = torch.arange(size + 1, device=sorted_ids.device, dtype=sorted_ids.dtype)
+    return torch.searchsorted(sorted_ids.contiguous(), edges).int()
+
+
+@dataclass(frozen=True)
+class GraphBatch:
+    """What a network reads. Padding, if any, comes last: nodes after the real ones, and one dummy graph that owns them."""
+
+    x: Tensor  # [N, F] categories (integer) or features (float)
+    neighbors: Neighbors
+    members: Neighbors
+    y: Tensor | None = None  # one row for each graph, node or edge
+    node_mask: Tensor | None = None  # [N] bool; None: every node is real
+    target_mask: Tensor | None = None  # rows of y that count; None: all of them
+    edge_attr: Tensor | None = None
+    pos: Tensor | None = None
+    edge_order: Tensor | None = None  # position of each sorted edge in the caller's edge_index
+
+    @property
+    def num_nodes(self) -> int:
+        return self.x.size(0)
+
+    @property
+    def num_graphs(self) -> int:
+        return self.members.num_receivers
+
+    @property
+    def batch(self) -> Tensor:
+        return self.members.target
+
+    @staticmethod
+    def from_edges(x: Tensor, edge_index: Tensor, batch: Tensor | None = None, num_graphs: int | None = None) -> GraphBatch:
+        """A batch from PyG's tensors: ``x``, ``edge_index`` and, for several graphs, ``batch``."""
+        if x.dim() == 1:
+            x = x[:, None]
+        if batch is None:
+            batch, num_graphs = torch.zeros(x.size(0), dtype=torch.long, device=x.device), 1
+        if num_graphs is None:
+            num_graphs = int(batch.max()) + 1 if batch.numel() else 0
+        neighbors, order = Neighbors.from_edges(edge_index, x.size(0), x.size(0))
+        return GraphBatch(x, neighbors, Neighbors.members(batch, num_graphs), edge_order=order)
+
+    @staticmethod
+    def from_pyg(data: Data) -> GraphBatch:
+        """A batch from a PyG ``Data`` or ``Batch``."""
+        if data.x is None:
+            raise InputError("the graph has no node features: set data.x (categories as integers, or floats)")
+        batch = GraphBatch.from_edges(data.x, data.edge_index, getattr(data, "batch", None), getattr(data, "num_graphs", 1))
+        return dataclasses.replace(batch, y=data.y)
+
+
+@dataclass(frozen=True)
+class GraphSet:
+    """Many graphs at rest: flat tensors, node numbers local to each graph, edges sorted by (graph, target, source).
+
+    ``y`` has a row for each graph, node or edge, as ``level`` says; ``mask`` marks the rows that belong to this split when
+    several splits share one graph (transductive data).
+    """
+
+    x: Tensor  # [N, F]
+    edge_index: Tensor  # [2, E] (source, target), local numbers
+    node_ptr: Tensor  # [G + 1]
+    edge_ptr: Tensor  # [G + 1]
+    y: Tensor
+    level: str = "graph"
+    mask: Tensor | None = None
+    edge_attr: Tensor | None = None
+    pos: Tensor | None = None
+
+    def __len__(self) -> int:
+        return self.node_ptr.numel() - 1
+
+    @property
+    def num_nodes(self) -> int:
+        return self.x.size(0)
+
+    @property
+    def num_edges(self) -> int:
+        return self.edge_index.size(1)
+
+    @property
+    def node_counts(self) -> Tensor:
+        return self.node_ptr.diff()
+
+    @property
+    def edge_counts(self) -> Tensor:
+        return self.edge_ptr.diff()
+
+    def nbytes(self) -> int:
+        """Bytes the tensors take."""
+        tensors = (getattr(self, f.name) for f in dataclasses.fields(self))
+        return sum(t.numel() * t.element_size() for t in tensors if isinstance(t, Tensor))
+
+    @staticmethod
+    def build(
+        x: Tensor,
+        edge_index: Tensor,
+        node_ptr: Tensor,
+        edge_ptr: Tensor,
+        y: Tensor,
+        level: str = "graph",
+        mask: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        pos: Tensor | None = None,
+    ) -> GraphSet:
+        """Sort each graph's edges by (target, source) and store node numbers as small integers."""
+        node_ptr, edge_ptr = node_ptr.long(), edge_ptr.long()
+        graph = torch.repeat_interleave(torch.arange(edge_ptr.numel() - 1), edge_ptr.diff())
+        largest = int(node_ptr.diff().max()) if node_ptr.numel() > 1 else 0
+        small = torch.int16 if largest < 2**15 else torch.int32
+        if x.dim() == 1:
+            x = x[:, None]
+        source, target = edge_index.long()
+        order = torch.argsort((graph * largest + target) * largest + source, stable=True)
+        if level == "edge":
+            y, mask = y[order], None if mask is None else mask[order]
+        edge_attr = None if edge_attr is None else edge_attr[order]
+        return GraphSet(x, edge_index[:, order].to(small), node_ptr, edge_ptr, y, level, mask, edge_attr, pos)
+
+    @staticmethod
+    def from_data(graphs: Sequence[Data], level: str = "graph") -> GraphSet:
+        """From PyG ``Data`` objects, in order."""
+        nodes = torch.tensor([0] + [int(g.num_nodes or 0) for g in graphs]).cumsum(0)
+        edges = torch.tensor([0] + [g.edge_index.size(1) for g in graphs]).cumsum(0)
+
+        def rows(name: str) -> Tensor | None:
+            values = [getattr(g, name, None) for g in graphs]
+            if any(v is None for v in values):
+                return None
+            return torch.cat([v.reshape(1) if v.dim() == 0 else v for v in values])
+
+        x, y = rows("x"), rows("y")
+        if x is None or y is None:
+            raise InputError(f"every graph needs x and y; {'x' if x is None else 'y'} is missing in at least one")
+        edge_index = torch.cat([g.edge_index for g in graphs], dim=1)
+        return GraphSet.build(x, edge_index, nodes, edges, y, level, edge_attr=rows("edge_attr"), pos=rows("pos"))
+
+    def __getitem__(self, index: int) -> Data:
+        """One graph as a PyG ``Data``."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        one = self.select(torch.tensor([index % len(self)]))
+        data = Data(x=one.x, edge_index=one.edge_index.long(), y=one.y)
+        for name in ("mask", "edge_attr", "pos"):
+            value = getattr(one, name)
+            if value is not None:
+                data[name] = value
+        return data
+
+    def select(self, ids: Tensor | Sequence[int]) -> GraphSet:
+        """The graphs with these numbers, in this order."""
+        ids = torch.as_tensor(ids, dtype=torch.long)
+        nodes, node_ptr = _rows(self.node_ptr, ids)
+        edges, edge_ptr = _rows(self.edge_ptr, ids)
+        rows = {"graph": ids, "node": nodes, "edge": edges}[self.level]
+
+        def take(value: Tensor | None, index: Tensor) -> Tensor | None:
+            return None if value is None else value[index]
+
+        return GraphSet(
+            self.x[nodes],
+            self.edge_index[:, edges],
+            node_ptr,
+            edge_ptr,
+            self.y[rows],
+            self.level,
+            take(self.mask, rows),
+            take(self.edge_attr, edges),
+            take(self.pos, nodes),
+        )
+
+    def batch(self) -> GraphBatch:
+        """All graphs of this set as one batch, unpadded."""
+        graph = torch.repeat_interleave(torch.arange(len(self)), self.node_counts)
+        shift = torch.repeat_interleave(self.node_ptr[:-1], self.edge_counts)
+        edge_index = self.edge_index.long() + shift
+        neighbors, _ = Neighbors.from_edges(edge_index, self.num_nodes, self.num_nodes)
+        members = Neighbors.members(graph, len(self))
+        return GraphBatch(
+            self.x, neighbors, members, self.y, target_mask=self.mask, edge_attr=self.edge_attr, pos=self.pos
+        )
+
+
+def _rows(ptr: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Row numbers of the chosen graphs one after another, and the pointers of the result."""
+    counts = ptr.diff()[ids]
+    new_ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    within = torch.arange(int(new_ptr[-1])) - torch.repeat_interleave(new_ptr[:-1], counts)
+    return torch.repeat_interleave(ptr[:-1][ids], counts) + within, new_ptr
