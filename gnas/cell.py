@@ -100,7 +100,9 @@ class Stage(nn.Module):
     hits: Tensor
     order: Tensor
 
-    def forward(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, weights: Tensor | None) -> list[Tensor]:
+    def forward(
+        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, weights: Tensor | None
+    ) -> list[Tensor]:
         """What the stage adds to each of its targets."""
         results = self.evaluate(nodes, x, batch)
         if weights is None and self.single:
@@ -142,7 +144,9 @@ class Stage(nn.Module):
         for kind in self.kinds:
             operation = self.kinds[kind]
             if kind in REDUCTIONS and type(operation).__module__ == NeighborMean.__module__:
-                messages[kind] = operation.messages(inputs[kind]) if isinstance(operation, NeighborMean) else inputs[kind]
+                messages[kind] = (
+                    operation.messages(inputs[kind]) if isinstance(operation, NeighborMean) else inputs[kind]
+                )
         return reduce_together(messages, neighbors) if messages else {}
 
 

@@ -50,7 +50,9 @@ class Neighbors:
         order = torch.argsort(target.long() * num_senders + source.long(), stable=True)
         source, target = source[order].int(), target[order].int()
         back = torch.argsort(source, stable=True).int()
-        return Neighbors(source, target, _pointers(target, num_receivers), back, _pointers(source[back], num_senders)), order
+        return Neighbors(
+            source, target, _pointers(target, num_receivers), back, _pointers(source[back], num_senders)
+        ), order
 
     @staticmethod
     def members(batch: Tensor, num_graphs: int) -> Neighbors:
@@ -91,7 +93,9 @@ class GraphBatch:
         return self.members.target
 
     @staticmethod
-    def from_edges(x: Tensor, edge_index: Tensor, batch: Tensor | None = None, num_graphs: int | None = None) -> GraphBatch:
+    def from_edges(
+        x: Tensor, edge_index: Tensor, batch: Tensor | None = None, num_graphs: int | None = None
+    ) -> GraphBatch:
         """A batch from PyG's tensors: ``x``, ``edge_index`` and, for several graphs, ``batch``."""
         if x.dim() == 1:
             x = x[:, None]
@@ -107,7 +111,9 @@ class GraphBatch:
         """A batch from a PyG ``Data`` or ``Batch``."""
         if data.x is None:
             raise InputError("the graph has no node features: set data.x (categories as integers, or floats)")
-        batch = GraphBatch.from_edges(data.x, data.edge_index, getattr(data, "batch", None), getattr(data, "num_graphs", 1))
+        batch = GraphBatch.from_edges(
+            data.x, data.edge_index, getattr(data, "batch", None), getattr(data, "num_graphs", 1)
+        )
         return dataclasses.replace(batch, y=data.y)
 
 

@@ -23,7 +23,9 @@ class GraphModule(nn.Module):
 
     task: Task
 
-    def forward(self, x: Tensor | Data | GraphBatch, edge_index: Tensor | None = None, batch: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor | Data | GraphBatch, edge_index: Tensor | None = None, batch: Tensor | None = None
+    ) -> Tensor:
         if isinstance(x, GraphBatch):
             return self.run(x)
         if isinstance(x, Tensor):

@@ -79,7 +79,9 @@ class Supernet(GraphModule):
 
     def mixing(self) -> Tensor:
         """softmax(alpha) of every candidate, ``[cells, candidates]``, in the order of ``space.links()``."""
-        flat = torch.cat([self.filter_alphas.softmax(-1).flatten(1), self.aggregator_alphas.softmax(-1).flatten(1)], dim=1)
+        flat = torch.cat(
+            [self.filter_alphas.softmax(-1).flatten(1), self.aggregator_alphas.softmax(-1).flatten(1)], dim=1
+        )
         return flat.index_select(1, self._flat.to(flat.device)).expand(self.num_cells, -1)
 
     def link_alphas(self, cell: int) -> list[Tensor]:

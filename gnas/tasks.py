@@ -58,7 +58,9 @@ class Task:
         if self.num_outputs < 1 or (self.kind == "classification" and self.num_outputs < 2):
             raise InputError(f"a {self.kind} task cannot have {self.num_outputs} outputs")
         if bool(self.categories) == bool(self.in_channels):
-            raise InputError("a task reads either categories or in_channels continuous features; give exactly one of them")
+            raise InputError(
+                "a task reads either categories or in_channels continuous features; give exactly one of them"
+            )
 
     @property
     def higher_is_better(self) -> bool:
@@ -96,7 +98,9 @@ class Task:
         parts = self._metric_parts(out, y, mask)
         here = self._metric(parts)
         any_row = (count > 0).to(parts.dtype)
-        return torch.cat([(loss.detach() * count)[None], count[None], parts, torch.stack([here * any_row, any_row])]).float()
+        return torch.cat(
+            [(loss.detach() * count)[None], count[None], parts, torch.stack([here * any_row, any_row])]
+        ).float()
 
     def summary(self, statistics: Tensor) -> dict[str, float]:
         """Loss and metric of everything the statistics were summed over, and the per-batch average of the metric."""

@@ -1,0 +1,209 @@
+"""A comparison on equal terms: the same data, protocol and seeds for every network, and a leaderboard."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gnas.datasets.base import Benchmark
+from gnas.errors import InputError
+from gnas.files import write_atomic
+from gnas.loop import Record
+from gnas.network import GraphModule
+from gnas.runs import Run
+from gnas.training import TrainConfig, TrainResult, describe_metric, train_seeds
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A network to compare: how to build it, its depth, and what is not equal about it, if anything."""
+
+    name: str
+    build: Callable[[], GraphModule]
+    depth: int
+    found: bool = False
+    remark: str = ""
+    describe: str = ""  # distinguishes settings of the same name, such as the genotype's id and width
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the leaderboard."""
+
+    name: str
+    mean: float
+    std: float
+    seeds: int
+    val: float
+    num_weights: int
+    depth: int
+    seconds_per_epoch: float
+    seconds: float
+    found: bool = False
+    remark: str = ""
+
+    @staticmethod
+    def of(candidate: Candidate, results: Sequence[dict[str, Any]]) -> Row:
+        tests = [r["test"] for r in results]
+        return Row(
+            candidate.name,
+            statistics.fmean(tests),
+            statistics.pstdev(tests),
+            len(tests),
+            statistics.fmean(r["val"] for r in results),
+            results[0]["num_weights"],
+            candidate.depth,
+            statistics.fmean(r["seconds"] / max(r["epochs"], 1) for r in results),
+            sum(r["seconds"] for r in results),
+            candidate.found,
+            candidate.remark,
+        )
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Rows from best to worst."""
+
+    dataset: str
+    metric: str
+    rows: tuple[Row, ...]
+
+    COLUMNS = ("name", "metric", "std", "seeds", "val", "weights", "depth", "s/epoch", "seconds", "remark")
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Cells as text, a tuple a row, in the order of ``COLUMNS``."""
+        percent = self.metric in ("accuracy", "class_accuracy")
+        digits = 2 if percent else 4
+        return [
+            (
+                row.name,
+                f"{row.mean:.{digits}f}",
+                f"{row.std:.{digits}f}",
+                str(row.seeds),
+                f"{row.val:.{digits}f}",
+                f"{row.num_weights:,}",
+                str(row.depth),
+                f"{row.seconds_per_epoch:.2f}",
+                f"{row.seconds:.1f}",
+                row.remark,
+            )
+            for row in self.rows
+        ]
+
+    def to_markdown(self) -> str:
+        lines = ["| " + " | ".join(self.COLUMNS) + " |", "|" + "---|" * len(self.COLUMNS)]
+        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.table()]
+        return "\n".join(lines) + "\n"
+
+    def to_csv(self) -> str:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(Row.__dataclass_fields__), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in self.rows)
+        return text.getvalue()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"dataset": self.dataset, "metric": self.metric, "rows": [asdict(row) for row in self.rows]}
+
+    @staticmethod
+    def from_dict(value: dict[str, Any]) -> Leaderboard:
+        return Leaderboard(value["dataset"], value["metric"], tuple(Row(**row) for row in value["rows"]))
+
+    def save(self, folder: Path) -> None:
+        """Write leaderboard.csv, .json and .md."""
+        import json
+
+        write_atomic(folder / "leaderboard.csv", self.to_csv())
+        write_atomic(folder / "leaderboard.md", self.to_markdown())
+        write_atomic(folder / "leaderboard.json", json.dumps(self.to_dict(), indent=2) + "\n")
+
+
+def compare(
+    benchmark: Benchmark,
+    candidates: Sequence[Candidate],
+    config: TrainConfig,
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    device: torch.device | str = "cpu",
+    on_epoch: Callable[[Record], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> Leaderboard:
+    """Train what is missing, collect what is there, rank by the test metric.
+
+    Each training is a run folder ``trained/NAME/seed-S``; a finished one with the same settings is not repeated, an
+    unfinished one goes on.
+    """
+    rows = []
+    for candidate in candidates:
+        results = train_candidate(
+            benchmark, candidate, config, seeds, folder, device=device, on_epoch=on_epoch, should_stop=should_stop
+        )
+        rows.append(Row.of(candidate, results))
+    rows.sort(key=lambda row: row.mean, reverse=benchmark.task.higher_is_better)
+    board = Leaderboard(benchmark.name, benchmark.task.metric, tuple(rows))
+    board.save(folder)
+    return board
+
+
+def train_candidate(
+    benchmark: Benchmark,
+    candidate: Candidate,
+    config: TrainConfig,
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    device: torch.device | str = "cpu",
+    on_epoch: Callable[[Record], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> list[dict[str, Any]]:
+    """Results of one candidate for these seeds, as stored in its run folders."""
+    if not seeds:
+        raise InputError("a comparison needs at least one seed")
+    runs = {}
+    for seed in seeds:
+        settings = {
+            "model": candidate.name,
+            "describe": candidate.describe,
+            "dataset": benchmark.name,
+            "seed": seed,
+            "training": asdict(config),
+        }
+        runs[seed] = Run(folder / "trained" / candidate.name / f"seed-{seed}", settings, resume=True)
+    missing = [seed for seed in seeds if runs[seed].read_json("result") is None]
+    note = None if on_epoch is None else (lambda record: on_epoch({"model": candidate.name, **record}))
+    if missing:
+        spread = train_seeds(
+            candidate.build,
+            benchmark,
+            config,
+            missing,
+            device=device,
+            runs=[runs[seed] for seed in missing],
+            on_epoch=note,
+            should_stop=should_stop,
+        )
+        for seed, result in zip(missing, spread.results, strict=True):
+            keep_result(runs[seed], result)
+    for run in runs.values():
+        run.close()
+    return [runs[seed].read_json("result") for seed in seeds]
+
+
+def keep_result(run: Run, result: TrainResult) -> None:
+    """Write the weights as selected, then the result: a run with a result is complete."""
+    from gnas import checkpoint
+
+    if result.model is not None:
+        checkpoint.save(run.path / "weights.safetensors", result.model.state_dict())
+    run.write_json("result", result.to_dict())
+
+
+__all__ = ["Candidate", "Leaderboard", "Row", "compare", "describe_metric", "keep_result", "train_candidate"]

@@ -1,0 +1,105 @@
+"""Reading text that others wrote: plain YAML and nothing else. Whatever the text is, the only error is InputError."""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gnas.errors import InputError, choose
+from gnas.formula import located
+
+MAX_BYTES = 1_000_000
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a small UTF-8 file."""
+    with located(str(path)):
+        try:
+            with open(path, "rb") as file:
+                content = file.read(MAX_BYTES + 1)
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot be read: {error}") from None
+        _check_size(len(content))
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputError(f"is not UTF-8 text (byte {error.start})") from None
+
+
+def parse_yaml(text: str, source: str) -> object:
+    """Plain YAML as nested dicts, lists and strings."""
+    with located(source):
+        _check_size(len(text))
+        try:
+            return _PlainLoader(text).get_single_data()
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark
+            place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+            raise InputError(f"{place}not plain YAML: {' '.join(str(error.problem).split())}") from None
+        except yaml.reader.ReaderError as error:
+            raise InputError(f"position {error.position}: character {error.character:#x} is not allowed") from None
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_BYTES:
+        raise InputError(f"is larger than {MAX_BYTES:,} bytes; such files hold a few thousand")
+
+
+class _PlainLoader(yaml.BaseLoader):
+    """Tighter than ``safe_load``: no tags, dates or numbers (all scalars are str), no aliases, little nesting."""
+
+    level = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent) or self.level > 10:
+            problem = "nesting deeper than 10" if self.level > 10 else "an alias"
+            raise yaml.composer.ComposerError(None, None, f"{problem} is not allowed", event.start_mark)
+        self.level += 1
+        node = super().compose_node(parent, index)
+        self.level -= 1
+        return node
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict:
+        seen = set()
+        for key, _ in node.value:
+            if str(key.value) in seen:
+                problem = f"key {reprlib.repr(key.value)} is given twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
+def mapping(value: object, keys: Iterable[str], others: bool = False) -> dict[str, Any]:
+    """``value`` if it is a mapping with these keys, and no others unless allowed."""
+    wanted = list(keys)
+    if not isinstance(value, dict):
+        raise InputError(f"{reprlib.repr(value)} is not a mapping with the keys {', '.join(wanted)}")
+    for key in wanted:
+        if key not in value:
+            raise InputError(f"key {key} is missing; the keys are {', '.join(wanted)}")
+    for key in () if others else value:
+        choose(short(key), wanted, "key")
+    return value
+
+
+def sequence(value: object, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError(f"{what} is {reprlib.repr(value)}; it must be a list")
+    return value
+
+
+def digits(value: object, what: str) -> int:
+    if not isinstance(value, str) or not re.fullmatch("[0-9]{1,6}", value):
+        raise InputError(f"{what} is {reprlib.repr(value)}; it must be a whole number")
+    return int(value)
+
+
+def short(value: object) -> str:
+    """``value`` as a string short enough to be quoted in one line."""
+    return value if isinstance(value, str) and len(value) < 40 else reprlib.repr(value)

@@ -1,0 +1,97 @@
+"""How a step is run: eagerly, or recorded once for each batch shape as a CUDA graph and replayed.
+
+A step is a function of one or more planned batches (graph numbers in a tensor, and a shape); it leaves its effects
+(weights, optimiser state, statistics) in tensors. On small graphs the host, not the GPU, sets the pace: one replay stands for
+thousands of kernel launches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gnas.errors import InputError, choose
+from gnas.store import Capacity, Planned
+
+MODES = ("auto", "eager", "graph")
+WARMUP = 3
+
+
+Key = tuple[tuple[Capacity, int], ...]
+
+
+@dataclass
+class _Recorded:
+    graph: torch.cuda.CUDAGraph
+    inputs: tuple[Planned, ...]
+
+
+class Engine:
+    """Runs one step function. ``auto`` records CUDA graphs on a GPU and runs eagerly elsewhere.
+
+    The first steps of every shape run eagerly (they do real work and warm up libraries); then the step is recorded. The
+    objects a recorded step touches must outlive the engine: whoever builds the step keeps model and optimisers.
+    """
+
+    def __init__(self, step: Callable[..., None], device: torch.device, mode: str = "auto", stream: Any = None) -> None:
+        choose(mode, MODES, "engine mode")
+        if mode == "graph" and device.type != "cuda":
+            raise InputError("engine mode 'graph' needs a CUDA device; use 'eager' or 'auto'")
+        self.step, self.device = step, device
+        self.graphs = device.type == "cuda" and mode != "eager"
+        self.stream = stream
+        if device.type == "cuda" and stream is None:
+            self.stream = torch.cuda.Stream(device)
+            # Weights and data were made on another stream.
+            self.stream.wait_stream(torch.cuda.current_stream(device))
+        self._runs: dict[Key, int] = {}
+        self._recorded: dict[Key, _Recorded] = {}
+
+    def __call__(self, *planned: Planned) -> None:
+        """Run one step on the engine's own stream."""
+        with self.on_stream():
+            key = tuple((p.capacity, p.ids.numel()) for p in planned)
+            recorded = self._recorded.get(key)
+            if recorded is None and self.graphs and self._runs.get(key, 0) >= WARMUP:
+                recorded = self._record(key, planned)
+            if recorded is None:
+                self._runs[key] = self._runs.get(key, 0) + 1
+                self.step(*planned)
+                return
+            for fixed, new in zip(recorded.inputs, planned, strict=True):
+                fixed.ids.copy_(new.ids, non_blocking=True)
+            recorded.graph.replay()
+
+    def on_stream(self) -> contextlib.AbstractContextManager[object]:
+        """Inside, work is queued on this engine's stream; reading a result waits for this engine alone."""
+        return contextlib.nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
+
+    def _record(self, key: Key, planned: tuple[Planned, ...]) -> _Recorded | None:
+        inputs = tuple(Planned(p.ids.clone(), p.capacity) for p in planned)
+        graph = torch.cuda.CUDAGraph()
+        try:
+            torch.cuda.current_stream().synchronize()
+            with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
+                self.step(*inputs)
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()[0]
+            warnings.warn(f"this step cannot be recorded as a CUDA graph, so it runs eagerly (slower): {reason}")
+            self.graphs = False
+            return None
+        self._recorded[key] = _Recorded(graph, inputs)
+        return self._recorded[key]
+
+
+def take_turns(runs: Iterable[Iterator[None]]) -> None:
+    """Advance several runs step by step in turn: on a GPU each has a stream of its own, so their work overlaps."""
+    active = list(runs)
+    while active:
+        active = [run for run in active if next(run, _DONE) is not _DONE]
+
+
+_DONE = object()

@@ -1,0 +1,64 @@
+"""Optimisers whose learning rate can change without recording a step again, and numeric precision."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+
+def adam(
+    weights: Iterable[nn.Parameter],
+    lr: float,
+    weight_decay: float,
+    device: torch.device,
+    betas: tuple[float, float] = (0.9, 0.999),
+    decoupled: bool = False,
+) -> torch.optim.Optimizer:
+    """Adam (``decoupled``: AdamW); on a GPU one fused kernel, its learning rate a tensor a recorded step reads."""
+    kind = torch.optim.AdamW if decoupled else torch.optim.Adam
+    if device.type == "cuda":
+        rate = torch.tensor(lr, device=device)
+        return kind(list(weights), lr=rate, weight_decay=weight_decay, betas=betas, fused=True, capturable=True)
+    return kind(list(weights), lr=lr, weight_decay=weight_decay, betas=betas)
+
+
+def sgd(
+    weights: Iterable[nn.Parameter], lr: float, momentum: float, weight_decay: float, device: torch.device
+) -> torch.optim.Optimizer:
+    """SGD with momentum; on a GPU one fused kernel, its learning rate a tensor a recorded step reads."""
+    if device.type == "cuda":
+        rate = torch.tensor(lr, device=device)
+        return torch.optim.SGD(list(weights), lr=rate, momentum=momentum, weight_decay=weight_decay, fused=True)
+    return torch.optim.SGD(list(weights), lr=lr, momentum=momentum, weight_decay=weight_decay)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Change the learning rate in place."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], torch.Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+
+@torch.no_grad()
+def exponential_average(average: nn.Module, model: nn.Module, decay: float) -> None:
+    """average = decay * average + (1 - decay) * model, for weights and running statistics."""
+    for mine, new in zip(average.state_dict().values(), model.state_dict().values(), strict=True):
+        if mine.is_floating_point():
+            mine.lerp_(new, 1 - decay)
+
+
+def use_precision(precision: str) -> None:
+    """``float32`` computes products exactly in float32; ``tf32`` and ``bf16`` let the tensor cores help."""
+    torch.set_float32_matmul_precision("highest" if precision == "float32" else "high")
+
+
+def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:
+    """Inside, products run in bfloat16 when asked for."""
+    if precision != "bf16":
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)

@@ -1,0 +1,234 @@
+"""A split resident on the device, and batches assembled there: static shapes, no reads back to the host."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gnas.graph import GraphBatch, GraphSet, Neighbors
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Shape of a batch. Padded, it holds one node more than the graphs at least: padding edges need a place to point at.
+
+    An ``exact`` one has no padding; shapes then change from batch to batch, which costs nothing on a CPU.
+    """
+
+    nodes: int
+    edges: int
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One batch of an epoch: the graphs in it (``len(store)`` marks an empty place) and its shape."""
+
+    ids: Tensor
+    capacity: Capacity
+
+
+class GraphStore:
+    """All graphs of a split on one device.
+
+    A dataset larger than the device's memory stays on the host (``resident=False``): batches are then assembled there and
+    copied over, with the same interface.
+    """
+
+    def __init__(self, graphs: GraphSet, device: torch.device | str = "cpu", resident: bool | None = None) -> None:
+        self.graphs = graphs
+        self.device = torch.device(device)
+        self.resident = _fits(graphs, self.device) if resident is None else resident
+        home = self.device if self.resident else torch.device("cpu")
+        self.level = graphs.level
+        self.node_counts = graphs.node_counts.clone()
+        self.edge_counts = graphs.edge_counts.clone()
+        self._buckets: dict[int, list[Capacity]] = {}
+
+        def place(value: Tensor) -> Tensor:
+            return value.to(home)
+
+        zero = torch.zeros(1, dtype=torch.long)
+        # Behind the last graph stands an empty one, so that a short batch needs no special case.
+        self.node_start = place(graphs.node_ptr)
+        self.edge_start = place(graphs.edge_ptr)
+        self.node_size = place(torch.cat([self.node_counts, zero]))
+        self.edge_size = place(torch.cat([self.edge_counts, zero]))
+        self.x = place(graphs.x)
+        row_start, back, back_start = _sorted_both_ways(graphs)
+        # One edge more than there are: padding reads a row even where no graph has an edge.
+        self.source, self.target = place(torch.cat([graphs.edge_index, graphs.edge_index.new_zeros(2, 1)], dim=1))
+        back = torch.cat([back, back.new_zeros(1)])
+        self.row_start, self.back, self.back_start = place(row_start), place(back), place(back_start)
+        y = graphs.y
+        self.y = place(torch.cat([y, y.new_zeros(1, *y.shape[1:])]))
+        mask = torch.ones(y.size(0), dtype=torch.bool) if graphs.mask is None else graphs.mask
+        self.mask = place(torch.cat([mask, torch.zeros(1, dtype=torch.bool)]))
+        attr = graphs.edge_attr
+        self.edge_attr = None if attr is None else place(torch.cat([attr, attr.new_zeros(1, *attr.shape[1:])]))
+        self.pos = None if graphs.pos is None else place(graphs.pos)
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    # -- planning an epoch: on the host, from counts it keeps there -------------------------------------------------
+
+    def plan(
+        self, batch_size: int, generator: torch.Generator | None = None, padded: bool | None = None
+    ) -> list[Planned]:
+        """Every graph once, shuffled by ``generator`` (None: in order); the last batch is filled with empty places.
+
+        Shapes are padded to few static ones (the default on a GPU) or exact (the default on a CPU).
+        """
+        padded = self.device.type == "cuda" if padded is None else padded
+        count = len(self)
+        batch_size = min(batch_size, count)
+        order = torch.arange(count) if generator is None else torch.randperm(count, generator=generator)
+        batches = math.ceil(count / batch_size)
+        ids = torch.full((batches * batch_size,), count)
+        ids[:count] = order
+        ids = ids.view(batches, batch_size)
+        nodes = torch.cat([self.node_counts, torch.zeros(1, dtype=torch.long)])[ids].sum(1)
+        edges = torch.cat([self.edge_counts, torch.zeros(1, dtype=torch.long)])[ids].sum(1)
+        home = self.x.device
+        placed = ids.to(home, non_blocking=True)
+        if not padded:
+            return [Planned(placed[k], Capacity(int(nodes[k]), int(edges[k]), True)) for k in range(batches)]
+        return [Planned(placed[k], self._capacity(batch_size, int(nodes[k]), int(edges[k]))) for k in range(batches)]
+
+    def _capacity(self, batch_size: int, nodes: int, edges: int) -> Capacity:
+        for bucket in self.buckets(batch_size):
+            if nodes < bucket.nodes and edges <= bucket.edges:
+                return bucket
+        raise AssertionError("the last bucket holds any batch")
+
+    def buckets(self, batch_size: int) -> list[Capacity]:
+        """Shapes that serve all batches of this size: one that fits almost every batch, one that fits any."""
+        if batch_size not in self._buckets:
+            usual, worst = [], []
+            for counts in (self.node_counts, self.edge_counts):
+                total = counts.double()
+                spread = float(total.std(correction=0)) * math.sqrt(batch_size)
+                largest = int(counts.sort(descending=True).values[:batch_size].sum())
+                typical = math.ceil(float(total.mean()) * batch_size + 3.5 * spread)
+                usual.append(min(_round_up(typical + 1), _round_up(largest + 1)))
+                worst.append(_round_up(largest + 1))
+            self._buckets[batch_size] = list(dict.fromkeys([Capacity(*usual), Capacity(*worst)]))
+        return self._buckets[batch_size]
+
+    # -- assembling a batch: on the device, by gathers alone --------------------------------------------------------
+
+    def batch(self, ids: Tensor, capacity: Capacity) -> GraphBatch:
+        """The graphs ``ids`` as one batch padded to ``capacity``. Shapes depend on nothing but the arguments' shapes."""
+        nodes, edges = _Places(self.node_size[ids], capacity.nodes), _Places(self.edge_size[ids], capacity.edges)
+        count, total = ids.numel(), edges.ptr[-1]
+        node = nodes.rows(self.node_start, ids)
+        edge = edges.rows(self.edge_start, ids)
+        dummy = capacity.nodes - 1
+        shift = nodes.ptr[:-1][edges.graph]
+        source = torch.where(edges.real, self.source[edge] + shift, dummy).int()
+        target = torch.where(edges.real, self.target[edge] + shift, dummy).int()
+        first_edge = edges.ptr[:-1][nodes.graph]
+        back = torch.where(edges.real, self.back[edge] + edges.ptr[:-1][edges.graph], edges.place).int()
+        neighbors = Neighbors(
+            source,
+            target,
+            _pointers(first_edge + self.row_start[node], nodes.real, total),
+            back,
+            _pointers(first_edge + self.back_start[node], nodes.real, total),
+        )
+        graph = torch.where(nodes.real, nodes.graph, count).int()
+        each = torch.arange(capacity.nodes + 1, device=ids.device)
+        ptr = torch.cat([nodes.ptr, nodes.ptr[-1:]]).int()
+        members = Neighbors(nodes.place.int(), graph, ptr, nodes.place.int(), torch.minimum(each, nodes.ptr[-1]).int())
+        y, mask = self._targets(ids, nodes, edges, node, edge)
+        batch = GraphBatch(
+            self.x[node],
+            neighbors,
+            members,
+            y,
+            None if capacity.exact else nodes.real,
+            mask,
+            None if self.edge_attr is None else self.edge_attr[edge],
+            None if self.pos is None else self.pos[node],
+        )
+        return batch if self.resident else _moved(batch, self.device)
+
+    def _targets(
+        self, ids: Tensor, nodes: _Places, edges: _Places, node: Tensor, edge: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        if self.level == "graph":
+            rows = torch.cat([ids, ids.new_full((1,), len(self))])
+            return self.y[rows], self.mask[rows]
+        rows, real = (node, nodes.real) if self.level == "node" else (edge, edges.real)
+        return self.y[rows], self.mask[rows] & real
+
+    def epoch(
+        self, batch_size: int, generator: torch.Generator | None = None, padded: bool | None = None
+    ) -> Iterator[GraphBatch]:
+        """Batches that visit every graph exactly once."""
+        for planned in self.plan(batch_size, generator, padded):
+            yield self.batch(planned.ids, planned.capacity)
+
+
+class _Places:
+    """``size`` places filled one graph after another: which graph owns a place, and whether anything stands there."""
+
+    def __init__(self, counts: Tensor, size: int) -> None:
+        self.ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        self.place = torch.arange(size, device=counts.device)
+        self.real = self.place < self.ptr[-1]
+        self.graph = torch.searchsorted(self.ptr[1:], self.place, right=True).clamp_max(counts.numel() - 1)
+
+    def rows(self, start: Tensor, ids: Tensor) -> Tensor:
+        """Row in the store of each place; padding reads row 0, which every store with a graph of one node has."""
+        return torch.where(self.real, start[ids[self.graph]] + self.place - self.ptr[:-1][self.graph], 0)
+
+
+def _pointers(starts: Tensor, real: Tensor, total: Tensor) -> Tensor:
+    """Row pointers; rows of padding are empty and begin where the real edges end."""
+    return torch.cat([torch.where(real, starts, total), total[None]]).int()
+
+
+def _sorted_both_ways(graphs: GraphSet) -> tuple[Tensor, Tensor, Tensor]:
+    """Per node the first of its incoming and of its outgoing edges, per graph the edges sorted by sender; all local."""
+    shift = torch.repeat_interleave(graphs.node_ptr[:-1], graphs.edge_counts)
+    first = torch.repeat_interleave(graphs.edge_ptr[:-1], graphs.edge_counts)
+    source, target = graphs.edge_index[0] + shift, graphs.edge_index[1] + shift
+    back = torch.argsort(source, stable=True)
+    first_of_node = torch.repeat_interleave(graphs.edge_ptr[:-1], graphs.node_counts)
+
+    def starts(owner: Tensor) -> Tensor:
+        counts = torch.bincount(owner, minlength=graphs.num_nodes)
+        return (counts.cumsum(0) - counts - first_of_node).int()
+
+    return starts(target), (back - first).int(), starts(source)
+
+
+def _round_up(value: int) -> int:
+    """To the next multiple of about 1/16 of the size: few different shapes, little padding."""
+    step = max(8, 2 ** max(0, value.bit_length() - 5))
+    return -(-value // step) * step
+
+
+def _fits(graphs: GraphSet, device: torch.device) -> bool:
+    if device.type != "cuda":
+        return True
+    free, _ = torch.cuda.mem_get_info(device)
+    return 2 * graphs.nbytes() < free
+
+
+def _moved(batch: GraphBatch, device: torch.device) -> GraphBatch:
+    changes = {}
+    for f in dataclasses.fields(batch):
+        value = getattr(batch, f.name)
+        if isinstance(value, Tensor):
+            changes[f.name] = value.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else value
+        elif isinstance(value, Neighbors):
+            changes[f.name] = value.to(device)
+    return dataclasses.replace(batch, **changes)

@@ -1,0 +1,69 @@
+"""Ways to search: one file each, one door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gnas.cell import OperationTypes
+from gnas.datasets.base import Benchmark
+from gnas.errors import choose
+from gnas.loop import Record
+from gnas.runs import Run
+from gnas.space import SearchSpace
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, SearchStrategy
+from gnas.strategies.darts import Darts
+from gnas.strategies.single_level import SingleLevel
+
+STRATEGIES: dict[str, Callable[..., SearchStrategy]] = {
+    "single-level": SingleLevel,
+    "darts": Darts,
+    "darts1": lambda **settings: Darts(order=1, **settings),
+    "darts2": lambda **settings: Darts(order=2, **settings),
+}
+
+__all__ = [
+    "STRATEGIES",
+    "Darts",
+    "SearchProblem",
+    "SearchResult",
+    "SearchStrategy",
+    "SingleLevel",
+    "search",
+    "strategy",
+]
+
+
+def strategy(name: str, **settings: Any) -> SearchStrategy:
+    """The strategy of this name with these settings."""
+    return STRATEGIES[choose(name, STRATEGIES, "strategy")](**settings)
+
+
+def search(
+    benchmark: Benchmark,
+    space: SearchSpace | None = None,
+    strategy: SearchStrategy | None = None,
+    *,
+    channels: int = 64,
+    num_cells: int = 4,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    engine: str = "auto",
+    operations: OperationTypes | None = None,
+    run: Run | None = None,
+    on_epoch: Callable[[Record], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> SearchResult:
+    """Search a network for a benchmark. Only train, val and task reach the strategy."""
+    strategy = strategy or SingleLevel()
+    problem = SearchProblem(
+        benchmark.train, benchmark.val, benchmark.task, space or SearchSpace(), channels, num_cells, operations
+    )
+    context = SearchContext(seed, torch.device(device), engine, run, on_epoch, should_stop)
+    result = strategy.search(problem, context)
+    if run is not None:
+        run.write_genotype(result.genotype)
+        run.write_json("result", result.to_dict())
+    return result

@@ -1,0 +1,74 @@
+"""What every search strategy takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from gnas.cell import OperationTypes
+from gnas.genotype import Genotype
+from gnas.graph import GraphSet
+from gnas.loop import Record
+from gnas.runs import Run
+from gnas.space import SearchSpace
+from gnas.tasks import Task
+
+
+@dataclass(frozen=True)
+class SearchProblem:
+    """What a strategy is handed. There is no test split in it: a strategy cannot see one."""
+
+    train: GraphSet
+    val: GraphSet
+    task: Task
+    space: SearchSpace
+    channels: int = 64
+    num_cells: int = 4
+    operations: OperationTypes | None = None
+
+
+@dataclass(frozen=True)
+class SearchContext:
+    """How a search is run: seed, device, run folder, and whom to tell."""
+
+    seed: int = 0
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    engine: str = "auto"
+    run: Run | None = None
+    on_epoch: Callable[[Record], None] | None = None
+    should_stop: Callable[[], bool] | None = None
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search gives: the genotype, how it came about, and what it cost."""
+
+    genotype: Genotype
+    history: list[Record] = field(repr=False)
+    seconds: float
+    strategy: str
+    trained_epochs: int = 0
+    seed: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the history, for result files."""
+        return {
+            "genotype": self.genotype.id,
+            "formulas": list(self.genotype.formulas()),
+            "depth": self.genotype.depth(),
+            "seconds": self.seconds,
+            "strategy": self.strategy,
+            "trained_epochs": self.trained_epochs,
+            "seed": self.seed,
+        }
+
+
+class SearchStrategy(Protocol):
+    """A way to search: settings in its fields, the work in ``search``."""
+
+    name: str
+
+    def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult: ...

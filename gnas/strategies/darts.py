@@ -1,0 +1,122 @@
+"""Bilevel search (DARTS): alphas follow the loss on a held-out half of train, weights the loss on the other half."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from gnas.errors import InputError
+from gnas.graph import GraphBatch
+from gnas.optim import autocast
+from gnas.store import Planned
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
+from gnas.strategies.gradient import GradientSearch
+
+
+@dataclass(frozen=True)
+class Darts:
+    """``order=1`` takes the weights as they are; ``order=2`` looks one weight step ahead (unrolled)."""
+
+    order: int = 1
+    epochs: int = 50
+    batch_size: int = 64
+    lr: float = 0.025
+    momentum: float = 0.9
+    weight_decay: float = 3e-4
+    alpha_lr: float = 3e-4
+    alpha_weight_decay: float = 1e-3
+    clip: float = 5.0
+    share_alphas: bool = False
+    stop_on_collapse: float | None = None
+    precision: str = "tf32"
+    name: str = "darts"
+
+    def __post_init__(self) -> None:
+        if self.order not in (1, 2):
+            raise InputError(f"darts has order 1 or 2, not {self.order!r}")
+
+    def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
+        return DartsSearch(self, problem, context).search(f"{self.name}{self.order}")
+
+
+class DartsSearch(GradientSearch):
+    """Each step: alphas on a held-out batch, then weights on a training batch."""
+
+    def plan(self) -> list[tuple[Planned, ...]]:
+        if self.step_number == 0:
+            self.begin_epoch()
+        size = self.settings.batch_size
+        held_out = self.held_out.plan(size, self.generator)
+        ours = self.store.plan(size, self.generator)
+        return [(p, held_out[k % len(held_out)]) for k, p in enumerate(ours)]
+
+    def _step(self, *planned: Planned) -> None:
+        here, there = planned
+        train = self.store.batch(here.ids, here.capacity)
+        val = self.held_out.batch(there.ids, there.capacity)
+        gradients = self._first_order(val) if self.settings.order == 1 else self.unrolled_gradients(train, val)
+        for alpha, gradient in zip(self.supernet.alphas(), gradients, strict=True):
+            alpha.grad = gradient
+        self.alpha_optimizer.step()
+        self._weight_step(train)
+
+    def _weight_step(self, train: GraphBatch) -> None:
+        weights = self.supernet.weights()
+        with autocast(self.engine.device, self.settings.precision):
+            out = self.supernet(train)
+            loss = self.problem.task.loss_value(out, train)
+        for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+            weight.grad = gradient
+        if self.settings.clip:
+            torch.nn.utils.clip_grad_norm_(weights, self.settings.clip)
+        self.weight_optimizer.step()
+        self.meter.add(out, train, loss)
+
+    def _first_order(self, val: GraphBatch) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(self._loss(val), self.supernet.alphas())
+
+    def unrolled_gradients(self, train: GraphBatch, val: GraphBatch) -> list[Tensor]:
+        r"""Gradient of :math:`L_{val}(w', \alpha)` with :math:`w' = w - \xi \nabla_w L_{train}(w, \alpha)`.
+
+        The mixed second derivative times :math:`\nabla_{w'} L_{val}` is taken as a central difference of
+        :math:`\nabla_\alpha L_{train}` around w, as in DARTS; nothing is read back to the host.
+        """
+        supernet, settings = self.supernet, self.settings
+        weights, alphas = supernet.weights(), supernet.alphas()
+        rate = self.weight_optimizer.param_groups[0]["lr"]
+        saved = [w.detach().clone() for w in weights]
+        ahead = torch.autograd.grad(self._loss(train), weights)
+        with torch.no_grad():
+            for weight, gradient in zip(weights, ahead, strict=True):
+                buffer = self.weight_optimizer.state[weight].get("momentum_buffer")
+                step = gradient + settings.weight_decay * weight
+                weight.sub_(rate * (step if buffer is None else step + settings.momentum * buffer))
+        gradients = torch.autograd.grad(self._loss(val), [*alphas, *weights])
+        direct, direction = gradients[: len(alphas)], gradients[len(alphas) :]
+        scale = 0.01 / torch.stack([d.norm() for d in direction]).norm().clamp_min(1e-12)
+        sides = [self._alpha_gradient_at(train, weights, saved, direction, sign * scale) for sign in (1.0, -1.0)]
+        _set(weights, saved)
+        return [d - rate * (p - m) / (2 * scale) for d, p, m in zip(direct, *sides, strict=True)]
+
+    def _alpha_gradient_at(
+        self,
+        train: GraphBatch,
+        weights: list[nn.Parameter],
+        saved: list[Tensor],
+        direction: tuple[Tensor, ...],
+        distance: Tensor,
+    ) -> tuple[Tensor, ...]:
+        _set(weights, [s + distance * d for s, d in zip(saved, direction, strict=True)])
+        return torch.autograd.grad(self._loss(train), self.supernet.alphas())
+
+    def _loss(self, batch: GraphBatch) -> Tensor:
+        with autocast(self.engine.device, self.settings.precision):
+            return self.problem.task.loss_value(self.supernet(batch), batch)
+
+
+@torch.no_grad()
+def _set(weights: list[nn.Parameter], values: list[Tensor]) -> None:
+    for weight, value in zip(weights, values, strict=True):
+        weight.copy_(value)

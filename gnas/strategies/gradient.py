@@ -1,0 +1,187 @@
+"""What the gradient strategies share: a supernet, two optimisers, and a history of how the choices formed."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import torch
+
+from gnas.engine import Engine, take_turns
+from gnas.genotype import Genotype
+from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
+from gnas.optim import adam, set_rate, sgd, use_precision
+from gnas.store import GraphStore, Planned
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
+from gnas.supernet import Supernet
+from gnas.training import Evaluator
+
+
+class GradientSearch(EpochLoop):
+    """Epochs over a supernet: weights by SGD with a cosine schedule, alphas by Adam (paper, Searching setting)."""
+
+    def __init__(self, settings: Any, problem: SearchProblem, context: SearchContext) -> None:
+        super().__init__(settings.epochs, seeded(context.seed), context.run, context.on_epoch, context.should_stop)
+        torch.manual_seed(context.seed)
+        use_precision(settings.precision)
+        self.settings, self.problem, self.context = settings, problem, context
+        self.supernet = Supernet(
+            problem.space,
+            problem.task,
+            problem.channels,
+            problem.num_cells,
+            share_alphas=settings.share_alphas,
+            operations=problem.operations,
+        ).to(context.device)
+        self.supernet.train()
+        device = context.device
+        self.weight_optimizer = sgd(
+            self.supernet.weights(), settings.lr, settings.momentum, settings.weight_decay, device
+        )
+        self.alpha_optimizer = adam(
+            self.supernet.alphas(), settings.alpha_lr, settings.alpha_weight_decay, device, betas=(0.5, 0.999)
+        )
+        first, second = self._halves()
+        self.store, self.held_out = GraphStore(first, device), GraphStore(second, device)
+        steps = steps_per_epoch(self.store, settings.batch_size)
+        self.meter = Meter(problem.task, device, steps)
+        self.engine = Engine(self._step, device, context.engine)
+        self.evaluator = Evaluator(
+            self.supernet,
+            GraphStore(problem.val, device),
+            settings.batch_size,
+            context.engine,
+            settings.precision,
+            self.engine.stream,
+        )
+
+    def _halves(self) -> tuple[Any, Any]:
+        """Half of the training graphs for the search, the other half held out; a single graph serves as both."""
+        train = self.problem.train
+        if len(train) == 1:
+            return _masked_halves(train, self.context.seed)
+        order = torch.randperm(len(train), generator=seeded(self.context.seed))
+        half = max(len(train) // 2, 1)
+        return train.select(order[:half]), train.select(order[half:])
+
+    def _step(self, *planned: Planned) -> None:
+        raise TypeError("a gradient strategy defines _step()")
+
+    def rate(self) -> float:
+        """Cosine from lr to 0 over the epochs."""
+        return 0.5 * self.settings.lr * (1 + math.cos(math.pi * self.epoch / self.epochs))
+
+    def begin_epoch(self) -> None:
+        with self.engine.on_stream():
+            self.meter.reset()
+            set_rate(self.weight_optimizer, self.rate())
+
+    def plan(self) -> list[tuple[Planned, ...]]:
+        if self.step_number == 0:
+            self.begin_epoch()
+        return [(p,) for p in self.store.plan(self.settings.batch_size, self.generator)]
+
+    def finish_epoch(self) -> Record:
+        rate = self.rate()
+        train = self.meter.read(self.epoch)
+        val = self.evaluator(self.epoch)
+        genotype = self.supernet.genotype()
+        collapse = identity_share(genotype)
+        if collapse >= 0.5 and not any(r["identity_share"] >= 0.5 for r in self.history):
+            warnings.warn(
+                f"epoch {self.epoch + 1}: identity holds {collapse:.0%} of the aggregation places (collapse); "
+                "try the single-level strategy, or stop_on_collapse"
+            )
+        limit = self.settings.stop_on_collapse
+        self.done = limit is not None and collapse >= limit
+        return {
+            "train_loss": train["loss"],
+            "train_metric": train["metric"],
+            "val_loss": val["loss"],
+            "val_metric": val["metric"],
+            "lr": rate,
+            **describe_choices(self.supernet, genotype, collapse),
+        }
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "supernet": self.supernet.state_dict(),
+            "weights": self.weight_optimizer.state_dict(),
+            "alphas": self.alpha_optimizer.state_dict(),
+            "meter": self.meter.state(),
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.supernet.load_state_dict(state["supernet"])
+        self.weight_optimizer.load_state_dict(state["weights"])
+        self.alpha_optimizer.load_state_dict(state["alphas"])
+        self.meter.load_state(state["meter"])
+
+    def search(self, name: str) -> SearchResult:
+        """Run to the end and derive."""
+        take_turns([self.steps()])
+        genotype = self.best_before_collapse()
+        return SearchResult(
+            genotype, self.history, round(self.seconds, 3), name, trained_epochs=self.epoch, seed=self.context.seed
+        )
+
+    def best_before_collapse(self) -> Genotype:
+        """The final genotype; when the search stopped on collapse, the one of the epoch before."""
+        if self.done and len(self.history) > 1:
+            return Genotype.from_yaml(self.history[-2]["genotype"])
+        return self.supernet.genotype()
+
+
+def identity_share(genotype: Genotype) -> float:
+    """Share of the second level's places that identity took: 1 means no message is passed at all."""
+    links = [link for cell in genotype for link in cell.links if cell.level(link.target) == 2]
+    return sum(link.operation == "identity" for link in links) / max(len(links), 1)
+
+
+def describe_choices(supernet: Supernet, genotype: Genotype, collapse: float) -> Record:
+    """How the choices stand: alphas, genotype, depth, counts, entropy, margins."""
+    with torch.no_grad():
+        alphas = [[a.tolist() for a in supernet.link_alphas(c)] for c in range(supernet.num_cells)]
+        entropies = [
+            float(-(p * p.log()).sum())
+            for c in range(supernet.num_cells)
+            for p in (a.double().softmax(-1) for a in supernet.link_alphas(c))
+        ]
+    margins = [choice.margin for cell in supernet.choices() for choice in cell]
+    finite = [m for m in margins if math.isfinite(m)]
+    return {
+        "depth": genotype.depth(),
+        "operations": dict(sorted(genotype.operations().items())),
+        "second_level": second_level_counts(genotype),
+        "identity_share": collapse,
+        "entropy": sum(entropies) / len(entropies),
+        "margin": sum(finite) / max(len(finite), 1),
+        "genotype": genotype.to_yaml(),
+        "alphas": alphas,
+    }
+
+
+def second_level_counts(genotype: Genotype) -> dict[str, int]:
+    """How often each operation stands on the second level."""
+    counts: dict[str, int] = {}
+    for cell in genotype:
+        for link in cell.links:
+            if cell.level(link.target) == 2:
+                counts[link.operation] = counts.get(link.operation, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def _masked_halves(graph: Any, seed: int) -> tuple[Any, Any]:
+    """Transductive data: both halves are the same graph, each counting half of the training rows."""
+    import dataclasses
+
+    rows = torch.ones(graph.y.size(0), dtype=torch.bool) if graph.mask is None else graph.mask
+    chosen = rows.nonzero().flatten()
+    chosen = chosen[torch.randperm(len(chosen), generator=seeded(seed))]
+    halves = []
+    for part in (chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]):
+        mask = torch.zeros_like(rows)
+        mask[part] = True
+        halves.append(dataclasses.replace(graph, mask=mask))
+    return halves[0], halves[1]

@@ -1,0 +1,50 @@
+"""Single-level search: weights and alphas both follow the training loss (paper, appendix Collapse problem)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from gnas.optim import autocast
+from gnas.store import Planned
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
+from gnas.strategies.gradient import GradientSearch
+
+
+@dataclass(frozen=True)
+class SingleLevel:
+    """The default strategy. One forward and one backward pass serve both optimisers."""
+
+    epochs: int = 50
+    batch_size: int = 64
+    lr: float = 0.025
+    momentum: float = 0.9
+    weight_decay: float = 3e-4
+    alpha_lr: float = 3e-4
+    alpha_weight_decay: float = 1e-3
+    clip: float = 5.0
+    share_alphas: bool = False
+    stop_on_collapse: float | None = None
+    precision: str = "tf32"
+    name: str = "single-level"
+
+    def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
+        return _SingleLevelSearch(self, problem, context).search(self.name)
+
+
+class _SingleLevelSearch(GradientSearch):
+    def _step(self, *planned: Planned) -> None:
+        (here,) = planned
+        supernet, task = self.supernet, self.problem.task
+        supernet.zero_grad(set_to_none=True)
+        with autocast(self.engine.device, self.settings.precision):
+            batch = self.store.batch(here.ids, here.capacity)
+            out = supernet(batch)
+            loss = task.loss_value(out, batch)
+        loss.backward()
+        if self.settings.clip:
+            torch.nn.utils.clip_grad_norm_(supernet.weights(), self.settings.clip)
+        self.weight_optimizer.step()
+        self.alpha_optimizer.step()
+        self.meter.add(out, batch, loss)

@@ -1,0 +1,364 @@
+"""Training one network by the benchmark's protocol, and evaluating it."""
+
+from __future__ import annotations
+
+import copy
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gnas.datasets.base import Benchmark
+from gnas.engine import Engine, take_turns
+from gnas.errors import InputError, choose
+from gnas.graph import GraphSet
+from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
+from gnas.network import GraphModule
+from gnas.optim import adam, autocast, exponential_average, set_rate, use_precision
+from gnas.runs import Run
+from gnas.store import GraphStore, Planned
+from gnas.tasks import Task
+
+OPTIMIZERS = ("adam", "adamw")
+SCHEDULES = ("plateau", "cosine")
+PRECISIONS = ("float32", "tf32", "bf16")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """The training protocol; the defaults are the paper's (see :meth:`paper` for the patience of each dataset)."""
+
+    epochs: int = 1000
+    batch_size: int = 128
+    optimizer: str = "adam"
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    schedule: str = "plateau"
+    factor: float = 0.5
+    patience: int = 10
+    min_lr: float = 1e-5
+    warmup: int = 0
+    clip: float = 0.0
+    ema: float = 0.0
+    precision: str = "tf32"
+    engine: str = "auto"
+    test_curve: bool = False
+    checkpoint_every: int = 1
+
+    def __post_init__(self) -> None:
+        choose(self.optimizer, OPTIMIZERS, "optimizer")
+        choose(self.schedule, SCHEDULES, "schedule")
+        choose(self.precision, PRECISIONS, "precision")
+        if self.epochs < 1 or self.batch_size < 1 or self.lr <= 0:
+            raise InputError("epochs and batch_size must be at least 1 and lr above 0")
+
+    @staticmethod
+    def paper(dataset: str) -> TrainConfig:
+        """The protocol with the dataset's own patience: 5 for PATTERN and CLUSTER, 10 elsewhere."""
+        return TrainConfig(patience=5 if dataset.startswith(("pattern", "cluster")) else 10)
+
+    def with_(self, **changes: Any) -> TrainConfig:
+        """A copy with other values; an unknown name is an error that suggests the nearest."""
+        for name in changes:
+            choose(name, [f.name for f in fields(self)], "training setting")
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """One trained network: its figures at the epoch with the best validation metric."""
+
+    seed: int
+    test: float
+    val: float
+    train: float
+    test_per_batch: float
+    best_epoch: int
+    epochs: int
+    seconds: float
+    num_weights: int
+    metric: str
+    history: list[Record] = field(default_factory=list, repr=False, compare=False)
+    model: nn.Module | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def seconds_per_epoch(self) -> float:
+        return self.seconds / max(self.epochs, 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the history and the model, for result files."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("history", "model")}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Several seeds of one network: mean and standard deviation, each run kept."""
+
+    results: tuple[TrainResult, ...]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(r.test for r in self.results)
+
+    @property
+    def std(self) -> float:
+        return statistics.pstdev([r.test for r in self.results])
+
+    @property
+    def val(self) -> float:
+        return statistics.fmean(r.val for r in self.results)
+
+
+def evaluate(
+    model: GraphModule, graphs: GraphSet, batch_size: int = 128, device: torch.device | str = "cpu"
+) -> dict[str, float]:
+    """Loss and metric over a whole split: ``loss``, ``metric`` and ``metric_per_batch``."""
+    evaluator = Evaluator(model, GraphStore(graphs, device), batch_size)
+    return evaluator(0)
+
+
+class Evaluator:
+    """Evaluates a model on a store, again and again, with one recorded step."""
+
+    def __init__(
+        self,
+        model: GraphModule,
+        store: GraphStore,
+        batch_size: int,
+        mode: str = "auto",
+        precision: str = "float32",
+        stream: Any = None,
+    ) -> None:
+        self.model, self.store, self.precision = model, store, precision
+        self.plan = store.plan(batch_size)
+        self.meter = Meter(model.task, store.device, len(self.plan))
+        self.engine = Engine(self._step, store.device, mode, stream)
+
+    def _step(self, planned: Planned) -> None:
+        with torch.no_grad(), autocast(self.store.device, self.precision):
+            batch = self.store.batch(planned.ids, planned.capacity)
+            out = self.model(batch)
+            self.meter.add(out, batch, self.model.task.loss_value(out, batch))
+
+    def __call__(self, epoch: int) -> dict[str, float]:
+        was_training = self.model.training
+        self.model.eval()
+        with self.engine.on_stream():
+            self.meter.reset()
+            for planned in self.plan:
+                self.engine(planned)
+            figures = self.meter.read(epoch)
+        self.model.train(was_training)
+        return figures
+
+
+class Trainer(EpochLoop):
+    """One network on one benchmark with one seed."""
+
+    def __init__(
+        self,
+        model: GraphModule,
+        benchmark: Benchmark,
+        config: TrainConfig,
+        seed: int,
+        device: torch.device,
+        stores: dict[str, GraphStore],
+        run: Run | None = None,
+        on_epoch: Callable[[Record], None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> None:
+        super().__init__(config.epochs, seeded(seed), run, on_epoch, should_stop, config.checkpoint_every)
+        self.model, self.config, self.seed, self.task = model.to(device), config, seed, benchmark.task
+        self.stores = stores
+        self.model.train()
+        self.optimizer = adam(
+            model.parameters(), config.lr, config.weight_decay, device, decoupled=config.optimizer == "adamw"
+        )
+        self.meter = Meter(self.task, device, steps_per_epoch(stores["train"], config.batch_size))
+        self.engine = Engine(self._step, device, config.engine)
+        self.average = copy.deepcopy(model) if config.ema else None
+        judged = self.model if self.average is None else self.average
+        self.evaluators = {
+            name: Evaluator(judged, store, config.batch_size, config.engine, config.precision, self.engine.stream)
+            for name, store in stores.items()
+            if name != "test" or config.test_curve
+        }
+        self.judged = judged
+        self.best: dict[str, Tensor] = {}
+        self.best_val, self.best_epoch = math.nan, 0
+        self.rate, self.lowest, self.waited = config.lr, math.inf, 0
+
+    def plan(self) -> list[tuple[Planned, ...]]:
+        if self.step_number == 0:
+            with self.engine.on_stream():
+                self.meter.reset()
+                set_rate(self.optimizer, self._scheduled_rate())
+        return [(p,) for p in self.stores["train"].plan(self.config.batch_size, self.generator)]
+
+    def _step(self, planned: Planned) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        with autocast(self.engine.device, self.config.precision):
+            batch = self.stores["train"].batch(planned.ids, planned.capacity)
+            out = self.model(batch)
+            loss = self.task.loss_value(out, batch)
+        loss.backward()
+        if self.config.clip:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
+        self.optimizer.step()
+        if self.average is not None:
+            exponential_average(self.average, self.model, self.config.ema)
+        self.meter.add(out, batch, loss)
+
+    def finish_epoch(self) -> Record:
+        train, val = self.meter.read(self.epoch), self.evaluators["val"](self.epoch)
+        if not self.best or self.task.better(val["metric"], self.best_val):
+            self.best_val, self.best_epoch = val["metric"], self.epoch + 1
+            self.best = {name: value.clone() for name, value in self.judged.state_dict().items()}
+        record = {
+            "train_loss": train["loss"],
+            "train_metric": train["metric"],
+            "val_loss": val["loss"],
+            "val_metric": val["metric"],
+            "val_metric_per_batch": val["metric_per_batch"],
+            "lr": self.rate,
+        }
+        if self.config.test_curve:
+            record["test_metric_for_plots_only"] = self.evaluators["test"](self.epoch)["metric"]
+        self._adapt(val["loss"])
+        return record
+
+    def _adapt(self, val_loss: float) -> None:
+        """ReduceLROnPlateau on the validation loss, and the protocol's stop."""
+        if self.config.schedule != "plateau":
+            return
+        if val_loss < self.lowest * (1 - 1e-4):
+            self.lowest, self.waited = val_loss, 0
+        else:
+            self.waited += 1
+        if self.waited > self.config.patience:
+            self.rate, self.waited = self.rate * self.config.factor, 0
+        self.done = self.rate < self.config.min_lr
+
+    def _scheduled_rate(self) -> float:
+        config = self.config
+        if self.epoch < config.warmup:
+            return config.lr * (self.epoch + 1) / (config.warmup + 1)
+        if config.schedule == "cosine":
+            share = (self.epoch - config.warmup) / max(config.epochs - config.warmup, 1)
+            self.rate = config.min_lr + 0.5 * (config.lr - config.min_lr) * (1 + math.cos(math.pi * share))
+        return self.rate
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "model": self.model.state_dict(),
+            "average": None if self.average is None else self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "meter": self.meter.state(),
+            "best": self.best,
+            "numbers": [self.best_val, self.best_epoch, self.rate, self.lowest, self.waited],
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.model.load_state_dict(state["model"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.meter.load_state(state["meter"])
+        device = self.engine.device
+        self.best = {name: value.to(device) for name, value in state["best"].items()}
+        self.best_val, self.best_epoch, self.rate, self.lowest, self.waited = state["numbers"]
+
+    def result(self) -> TrainResult:
+        """Go back to the best epoch and read the test split, once."""
+        self.judged.load_state_dict(self.best)
+        self.model = self.judged  # the network as selected
+        figures = {}
+        for name in ("train", "test"):
+            evaluator = Evaluator(
+                self.judged,
+                self.stores[name],
+                self.config.batch_size,
+                "eager",
+                self.config.precision,
+                self.engine.stream,
+            )
+            figures[name] = evaluator(self.epoch)
+        return TrainResult(
+            seed=self.seed,
+            test=figures["test"]["metric"],
+            val=self.best_val,
+            train=figures["train"]["metric"],
+            test_per_batch=figures["test"]["metric_per_batch"],
+            best_epoch=self.best_epoch,
+            epochs=self.epoch,
+            seconds=round(self.seconds, 3),
+            num_weights=sum(p.numel() for p in self.judged.parameters()),
+            metric=self.task.metric,
+            history=self.history,
+            model=self.judged,
+        )
+
+
+def train(
+    build: Callable[[], GraphModule] | GraphModule,
+    benchmark: Benchmark,
+    config: TrainConfig | None = None,
+    seed: int = 41,
+    *,
+    device: torch.device | str = "cpu",
+    run: Run | None = None,
+    on_epoch: Callable[[Record], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> TrainResult:
+    """Train one network. ``build`` makes it (so that the seed decides its initial weights too), or is it."""
+    runs = None if run is None else [run]
+    return train_seeds(
+        build, benchmark, config, (seed,), device=device, runs=runs, on_epoch=on_epoch, should_stop=should_stop
+    ).results[0]
+
+
+def train_seeds(
+    build: Callable[[], GraphModule] | GraphModule,
+    benchmark: Benchmark,
+    config: TrainConfig | None = None,
+    seeds: Sequence[int] = (41, 95, 12, 35),
+    *,
+    device: torch.device | str = "cpu",
+    runs: Sequence[Run] | None = None,
+    on_epoch: Callable[[Record], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> Spread:
+    """Train one network from several seeds, all at once on a GPU, one after another on a CPU."""
+    config = config or TrainConfig.paper(benchmark.name)
+    device = torch.device(device)
+    use_precision(config.precision)
+    stores = {name: GraphStore(split, device) for name, split in benchmark.splits().items()}
+    folders = list(runs) if runs is not None else [None] * len(seeds)
+    trainers = []
+    for seed, folder in zip(seeds, folders, strict=True):
+        torch.manual_seed(seed)
+        model = copy.deepcopy(build) if isinstance(build, GraphModule) else build()
+        note = None if on_epoch is None else _noting(on_epoch, seed)
+        trainers.append(Trainer(model, benchmark, config, seed, device, stores, folder, note, should_stop))
+    if device.type == "cuda":
+        take_turns([trainer.steps() for trainer in trainers])
+        return Spread(tuple(trainer.result() for trainer in trainers))
+    results = []
+    for trainer in trainers:
+        torch.manual_seed(trainer.seed)
+        take_turns([trainer.steps()])
+        results.append(trainer.result())
+    return Spread(tuple(results))
+
+
+def _noting(on_epoch: Callable[[Record], None], seed: int) -> Callable[[Record], None]:
+    return lambda record: on_epoch({"seed": seed, **record})
+
+
+def describe_metric(task: Task, value: float) -> str:
+    """A metric for people: three decimals for errors, two for percentages."""
+    return f"{value:.2f}" if task.kind == "classification" else f"{value:.4f}"
