@@ -1,0 +1,166 @@
+"""The main job: search a network for a benchmark, train it, compare it with hand-made ones, keep everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from gnas import baselines
+from gnas.compare import Candidate, Leaderboard, compare
+from gnas.datasets.base import Benchmark
+from gnas.genotype import Genotype
+from gnas.loop import Record
+from gnas.network import Network
+from gnas.runs import Run
+from gnas.settings import Settings
+from gnas.space import SearchSpace
+from gnas.strategies import SearchResult, search, strategy
+from gnas.training import TrainConfig
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What the main job gives: the network found, how it was found, and how it compares."""
+
+    folder: Path
+    search: SearchResult
+    leaderboard: Leaderboard
+
+    @property
+    def genotype(self) -> Genotype:
+        return self.search.genotype
+
+
+def train_config(settings: Settings, dataset: str) -> TrainConfig:
+    """The training protocol these settings ask for."""
+    config = TrainConfig.paper(dataset).with_(
+        epochs=settings.epochs, batch_size=settings.batch, lr=settings.lr, **settings.train_settings
+    )
+    return config.with_(patience=settings.patience) if settings.patience else config
+
+
+def found(genotype: Genotype, benchmark: Benchmark, settings: Settings, name: str = "gnas") -> Candidate:
+    """A found network as an entry of a comparison."""
+    return Candidate(
+        name,
+        lambda: Network(genotype, benchmark.task, settings.channels, dropout=settings.dropout),
+        genotype.depth(),
+        found=True,
+        describe=f"genotype {genotype.id}, channels {settings.channels}, dropout {settings.dropout}",
+    )
+
+
+def hand_made(name: str, benchmark: Benchmark, num_layers: int, budget: int | None = None) -> Candidate:
+    """A baseline as an entry of a comparison: at its usual size for this depth, or as wide as ``budget`` weights allow."""
+    return Candidate(
+        name,
+        lambda: baselines.build(name, benchmark.task, num_layers=num_layers, budget=budget),
+        num_layers,
+        describe=f"layers {num_layers}, budget {budget}",
+    )
+
+
+def discover(
+    benchmark: Benchmark,
+    settings: Settings,
+    folder: str | Path,
+    *,
+    device: torch.device | str = "cpu",
+    engine: str = "auto",
+    resume: bool = False,
+    force: bool = False,
+    on_epoch: Callable[[Record], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    rivals: Sequence[Candidate] = (),
+) -> Discovery:
+    """Search, train, compare; every part is a run of its own inside ``folder`` and is not repeated on resume."""
+    run = Run(folder, {"job": "search", "dataset": benchmark.name, **settings.to_dict()}, resume=resume, force=force)
+    run.write_json("data", summarise(benchmark))
+    result = search_part(run, benchmark, settings, device, engine, force, on_epoch, should_stop)
+    run.write_genotype(result.genotype)
+    depth = max(result.genotype.depth(), 1)
+    entries = [found(result.genotype, benchmark, settings)]
+    budget = sum(p.numel() for p in entries[0].build().parameters())  # equal terms: nobody gets more weights
+    entries += [hand_made(name, benchmark, depth, budget) for name in settings.baselines]
+    board = compare(
+        benchmark,
+        [*entries, *rivals],
+        train_config(settings, benchmark.name),
+        settings.seeds,
+        run.path,
+        device=device,
+        on_epoch=_labelled(on_epoch, "train"),
+        should_stop=should_stop,
+    )
+    run.write_json("result", {"search": result.to_dict(), "leaderboard": board.to_dict()})
+    run.close()
+    return Discovery(run.path, result, board)
+
+
+def search_part(
+    run: Run,
+    benchmark: Benchmark,
+    settings: Settings,
+    device: torch.device | str,
+    engine: str,
+    force: bool,
+    on_epoch: Callable[[Record], None] | None,
+    should_stop: Callable[[], bool] | None,
+) -> SearchResult:
+    """The search of a job, or its result if it is already there."""
+    part = run.part("search", {"job": "search", **settings.to_dict()}, resume=not force, force=force)
+    done, genotype = part.read_json("result"), part.genotype()
+    if done is not None and genotype is not None:
+        part.close()
+        return SearchResult(
+            genotype, part.history(), done["seconds"], done["strategy"], done["trained_epochs"], done["seed"]
+        )
+    chosen = strategy(
+        settings.strategy,
+        epochs=settings.search_epochs,
+        batch_size=settings.search_batch,
+        **settings.strategy_settings,
+    )
+    result = search(
+        benchmark,
+        SearchSpace(settings.nodes, settings.nodes, variant=settings.variant),
+        chosen,
+        channels=settings.channels,
+        num_cells=settings.cells,
+        seed=settings.seed,
+        device=device,
+        engine=engine,
+        run=part,
+        on_epoch=_labelled(on_epoch, "search"),
+        should_stop=should_stop,
+    )
+    part.close()
+    return result
+
+
+def summarise(benchmark: Benchmark) -> Record:
+    """Facts of the data a report shows."""
+    splits = {
+        name: {
+            "graphs": len(split),
+            "nodes": split.num_nodes,
+            "edges": split.num_edges,
+            "nodes_min": int(split.node_counts.min()),
+            "nodes_max": int(split.node_counts.max()),
+        }
+        for name, split in benchmark.splits().items()
+    }
+    return {
+        "name": benchmark.name,
+        "source": benchmark.source,
+        "notes": list(benchmark.notes),
+        "task": asdict(benchmark.task),
+        "splits": splits,
+    }
+
+
+def _labelled(on_epoch: Callable[[Record], None] | None, stage: str) -> Callable[[Record], None] | None:
+    return None if on_epoch is None else (lambda record: on_epoch({"stage": stage, **record}))
