@@ -6,161 +6,19 @@ of them, mixed by weights it is handed; a found cell has one a link and needs no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnas.errors import InputError, choose
+from gnas import fused
+from gnas.errors import InputError
 from gnas.genotype import CellGenotype
-from gnas.graph import GraphBatch, Neighbors
-from gnas.operations import (
-    OPERATIONS,
-    NeighborMean,
-    Operation,
-    StackedBatchNorm,
-    StackedLinear,
-    Variant,
-    reduce_together,
-)
+from gnas.graph import GraphBatch
+from gnas.operations import StackedBatchNorm, StackedLinear
 from gnas.space import SpaceLink
-
-FUSIONS = ("concat", "sum", "mean", "max")
-REDUCTIONS = ("sum", "mean", "max")
-OperationTypes = Mapping[str, Callable[..., Operation]]
-
-
-@dataclass(frozen=True)
-class CellConfig:
-    """How a cell is built around its links."""
-
-    variant: Variant
-    norm: bool = True
-    fusion: str = "concat"
-    residual: bool = True
-    dropout: float = 0.0
-    slope: float = 0.0
-    operations: OperationTypes | None = None
-
-    def __post_init__(self) -> None:
-        choose(self.fusion, FUSIONS, "fusion")
-
-    def operation(self, name: str) -> Callable[..., Operation]:
-        known = {**OPERATIONS, **(self.operations or {})}
-        return known[choose(name, known, "operation")]
-
-
-@dataclass(frozen=True)
-class Slot:
-    """One candidate operation on one link; ``index`` is its place in the cell's flat list of mixing weights."""
-
-    source: int
-    target: int
-    operation: str
-    index: int
-
-
-class Transform(nn.Module):
-    """What follows each operation: linear, batch norm, ReLU, for a whole stack of operations."""
-
-    def __init__(self, count: int, channels: int, norm: bool) -> None:
-        super().__init__()
-        self.linear = StackedLinear(count, channels, channels)
-        self.norm = StackedBatchNorm(count, channels) if norm else None
-
-    def forward(self, h: Tensor, mask: Tensor | None) -> Tensor:
-        h = self.linear(h)
-        return F.relu(h if self.norm is None else self.norm(h, mask))
-
-
-class Stage(nn.Module):
-    """Operations whose sources are known at the same moment, evaluated together."""
-
-    def __init__(self, slots: Sequence[Slot], channels: int, config: CellConfig) -> None:
-        super().__init__()
-        bare = config.variant.bare
-        kinds = list(dict.fromkeys(s.operation for s in slots))
-        kinds.sort(key=lambda kind: kind in bare)  # stable: what a transform follows comes first
-        self.slots = tuple(s for kind in kinds for s in slots if s.operation == kind)
-        self.sources = {kind: [s.source for s in slots if s.operation == kind] for kind in kinds}
-        self.targets = sorted({s.target for s in slots})
-        self.kinds = nn.ModuleDict(
-            {kind: config.operation(kind)(channels, len(self.sources[kind]), config.variant) for kind in kinds}
-        )
-        transformed = sum(s.operation not in bare for s in slots)
-        self.transformed = transformed
-        self.transform = Transform(transformed, channels, config.norm) if transformed else None
-        self.single = len(self.slots) == len(self.targets)
-        hits = torch.tensor([[s.target == t for s in self.slots] for t in self.targets])
-        self.register_buffer("hits", hits.float(), persistent=False)
-        self.register_buffer("order", torch.tensor([s.index for s in self.slots]), persistent=False)
-
-    hits: Tensor
-    order: Tensor
-
-    def forward(
-        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, weights: Tensor | None
-    ) -> list[Tensor]:
-        """What the stage adds to each of its targets."""
-        results = self.evaluate(nodes, x, batch)
-        if weights is None and self.single:
-            return [results[[s.target for s in self.slots].index(t)] for t in self.targets]
-        mixing = self.hits.to(results.dtype)
-        if weights is not None:
-            mixing = mixing * weights.index_select(0, self.order)
-        return list((mixing @ results.flatten(1)).view(-1, *results.shape[1:]))
-
-    def evaluate(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch) -> Tensor:
-        """Results of all operations, in the order of ``slots``: ``[slots, nodes, channels]``."""
-        stacks: dict[tuple[int, ...], Tensor] = {}
-        inputs = {kind: _stack(nodes, sources, stacks) for kind, sources in self.sources.items()}
-        raw = self._aggregations(inputs, batch.neighbors)
-        for kind, operation in self.kinds.items():
-            if kind not in raw:
-                raw[kind] = operation(inputs[kind], x, batch.neighbors)
-        results = _cat([raw[kind] for kind in self.kinds])
-        if self.transform is None:
-            return results
-        done = self.transform(results[: self.transformed], batch.node_mask)
-        return done if self.transformed == len(self.slots) else torch.cat([done, results[self.transformed :]])
-
-    def places(self) -> dict[tuple[int, int, str], list[tuple[nn.Module, int]]]:
-        """Where each operation's parameters live: (module, row of its stack) pairs."""
-        found: dict[tuple[int, int, str], list[tuple[nn.Module, int]]] = {}
-        seen: dict[str, int] = {}
-        for number, slot in enumerate(self.slots):
-            row = seen.setdefault(slot.operation, 0)
-            seen[slot.operation] += 1
-            pairs: list[tuple[nn.Module, int]] = [(self.kinds[slot.operation], row)]
-            if self.transform is not None and number < self.transformed:
-                pairs.append((self.transform, number))
-            found[slot.source, slot.target, slot.operation] = pairs
-        return found
-
-    def _aggregations(self, inputs: Mapping[str, Tensor], neighbors: Neighbors) -> dict[str, Tensor]:
-        messages = {}
-        for kind in self.kinds:
-            operation = self.kinds[kind]
-            if kind in REDUCTIONS and type(operation).__module__ == NeighborMean.__module__:
-                messages[kind] = (
-                    operation.messages(inputs[kind]) if isinstance(operation, NeighborMean) else inputs[kind]
-                )
-        return reduce_together(messages, neighbors) if messages else {}
-
-
-def _stack(nodes: Mapping[int, Tensor], sources: Sequence[int], known: dict[tuple[int, ...], Tensor]) -> Tensor:
-    """Latent nodes as one tensor, built once for all kinds of operation that read the same ones."""
-    key = tuple(sources)
-    if key not in known:
-        same = len(set(key)) == 1
-        known[key] = nodes[key[0]].expand(len(key), -1, -1) if same else torch.stack([nodes[s] for s in key])
-    return known[key]
-
-
-def _cat(tensors: Sequence[Tensor]) -> Tensor:
-    return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors))
+from gnas.stage import CellConfig, Slot, Stage
 
 
 class Cell(nn.Module):
@@ -183,8 +41,14 @@ class Cell(nn.Module):
         slots = [s for s in slots if s.operation != "zero"]
         self.stages = nn.ModuleList(Stage(group, channels, config) for group in _group(slots, level))
         width = channels * len(self.outputs) if config.fusion == "concat" else channels
-        self.fuse = StackedLinear(1, width, channels)
+        self.fuse = StackedLinear(1, width, channels, bias=not config.norm)
         self.norm = StackedBatchNorm(1, channels) if config.norm else None
+        self.alone = fused.Groups([0])
+        # A cell's flat mixing weights, regrouped so that each stage reads a slice.
+        self.register_buffer("order", torch.tensor([s.index for t in self.stages for s in t.slots]), persistent=False)
+        self.sizes = [len(stage.slots) for stage in self.stages]
+
+    order: Tensor
 
     @staticmethod
     def from_genotype(cell: CellGenotype, channels: int, config: CellConfig) -> Cell:
@@ -194,20 +58,29 @@ class Cell(nn.Module):
         return Cell(links, cell.output_nodes(), channels, config, cell.level)
 
     def forward(self, x: Tensor, batch: GraphBatch, weights: Tensor | None = None) -> Tensor:
+        """``weights``: one number for each candidate of each link, in the order the links were given."""
         nodes = self.walk(x, batch, weights)
         out = self.fuse(self._fused([nodes[j] for j in self.outputs])[None])
-        out = out if self.norm is None else self.norm(out, batch.node_mask)
-        out = F.leaky_relu(out, self.config.slope) if self.config.slope else F.relu(out)
-        out = F.dropout(out[0], self.config.dropout, self.training)
+        out = self._activated(out, batch.node_mask)[0]
+        out = F.dropout(out, self.config.dropout, self.training) if self.config.dropout else out
         return x + out if self.config.residual else out
 
     def walk(self, x: Tensor, batch: GraphBatch, weights: Tensor | None = None) -> dict[int, Tensor]:
         """All latent nodes, the input being node 0."""
         nodes = {0: x}
-        for stage in self.stages:
-            for target, value in zip(stage.targets, stage(nodes, x, batch, weights), strict=True):
+        shares = [None] * len(self.sizes) if weights is None else weights.index_select(0, self.order).split(self.sizes)
+        for stage, share in zip(self.stages, shares, strict=True):
+            for target, value in zip(stage.targets, stage(nodes, x, batch, share), strict=True):
                 nodes[target] = nodes[target] + value if target in nodes else value
         return nodes
+
+    def _activated(self, out: Tensor, mask: Tensor | None) -> Tensor:
+        norm = self.norm
+        if norm is not None and self.training and not self.config.slope:
+            running = fused.Norm(norm.running_mean, norm.running_var, norm.momentum, norm.eps, mask)
+            return fused.norm_relu_mix(out, norm.weight, norm.bias, None, self.alone, running)
+        out = out if norm is None else norm(out, mask)
+        return F.leaky_relu(out, self.config.slope) if self.config.slope else F.relu(out)
 
     @torch.no_grad()
     def inherit(self, other: Cell) -> None:
@@ -223,7 +96,8 @@ class Cell(nn.Module):
             width = self.fuse.weight.size(1) // len(self.outputs)
             columns = torch.cat([torch.arange(width) + width * other.outputs.index(j) for j in self.outputs])
         self.fuse.weight.copy_(other.fuse.weight[:, columns])
-        self.fuse.bias.copy_(other.fuse.bias)
+        if self.fuse.bias is not None and other.fuse.bias is not None:
+            self.fuse.bias.copy_(other.fuse.bias)
         if self.norm is not None:
             self.norm.load_state_dict(other.norm.state_dict())
 

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gnas.cell import Cell, CellConfig, OperationTypes
+from gnas.cell import Cell
 from gnas.errors import InputError
 from gnas.gap import genotype as genotype_from_formula
 from gnas.genotype import CellGenotype, Genotype
 from gnas.graph import GraphBatch
 from gnas.operations import variant
+from gnas.stage import CellConfig, OperationTypes
 from gnas.tasks import Encoder, Head, Task
 
 

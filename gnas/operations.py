@@ -127,11 +127,11 @@ class SparseFilter(Operation):
 
     def __init__(self, channels: int, count: int, variant: Variant) -> None:
         super().__init__(channels, count, variant)
-        self.gate = Gate(channels, channels if variant.hidden_gate else 1, count)
+        self.gate = StackedLinear(count, 2 * channels, channels if variant.hidden_gate else 1)
         self.last = StackedLinear(count, channels, 1, bias=False) if variant.hidden_gate else None
 
     def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
-        gate = self.gate(h, x)
+        gate = self.gate(with_input(h, x))
         if self.last is not None:
             gate = self.last(F.relu(gate))
         return torch.sigmoid(gate) * h
@@ -142,36 +142,30 @@ class DenseFilter(Operation):
 
     def __init__(self, channels: int, count: int, variant: Variant) -> None:
         super().__init__(channels, count, variant)
-        self.gate = Gate(channels, channels, count)
+        self.gate = StackedLinear(count, 2 * channels, channels)
 
     def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
-        return torch.sigmoid(self.gate(h, x)) * h
+        return torch.sigmoid(self.gate(with_input(h, x))) * h
 
 
-class Gate(nn.Module):
-    r"""The gates' fully connected layer :math:`fc([H, H_{in}])`, kept as two products so that nothing is concatenated."""
-
-    def __init__(self, channels: int, out_channels: int, count: int) -> None:
-        super().__init__()
-        bound = 1 / math.sqrt(2 * channels)
-        self.own = nn.Parameter(torch.empty(count, channels, out_channels).uniform_(-bound, bound))
-        self.input = nn.Parameter(torch.empty(count, channels, out_channels).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(count, 1, out_channels).uniform_(-bound, bound))
-
-    def forward(self, h: Tensor, x: Tensor) -> Tensor:
-        from_input = torch.baddbmm(self.bias, x.expand(h.size(0), -1, -1), self.input)
-        return torch.baddbmm(from_input, h, self.own)
+def with_input(h: Tensor, x: Tensor) -> Tensor:
+    """:math:`[H, H_{in}]`, what gates are computed from."""
+    return torch.cat([h, x.expand_as(h)], dim=-1)
 
 
 class NeighborSum(Operation):
     r"""Sum aggregator :math:`L_{sum}(H)_i = \sum_{j \in \mathcal{N}(i)} H_j`."""
+
+    def messages(self, h: Tensor) -> Tensor:
+        """What is aggregated: H itself."""
+        return h
 
     def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
         return reduce_together({"sum": h}, neighbors)["sum"]
 
 
 class NeighborMean(Operation):
-    r"""Mean aggregator :math:`L_{mean}(H)_i = \frac{1}{|\mathcal{N}(i)|} \sum_{j \in \mathcal{N}(i)} H_j`, 0 without neighbours."""
+    r"""Mean aggregator :math:`L_{mean}(H)_i = \frac{1}{|\mathcal{N}(i)|} \sum_{j \in \mathcal{N}(i)} H_j` (0 without any)."""
 
     def __init__(self, channels: int, count: int, variant: Variant) -> None:
         super().__init__(channels, count, variant)

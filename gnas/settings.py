@@ -24,6 +24,7 @@ class Settings:
     nodes: int = 3
     cells: int = 4
     channels: int = 64
+    budget: int = 0  # weights of the trained network: its width is chosen to fit; 0: as wide as the supernet
     dropout: float = 0.0
     seed: int = 0
     search_epochs: int = 50

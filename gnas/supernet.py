@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from gnas.cell import Cell, CellConfig, OperationTypes
+from gnas.cell import Cell
 from gnas.genotype import CellGenotype, Genotype, Link
 from gnas.graph import GraphBatch
 from gnas.network import GraphModule, Network
 from gnas.operations import variant
 from gnas.space import SearchSpace, SpaceLink
+from gnas.stage import CellConfig, OperationTypes
 from gnas.tasks import Encoder, Head, Task
 
 
@@ -59,7 +60,9 @@ class Supernet(GraphModule):
         filters = [k for k in self.links if space.level(k.target) != 2]
         self.filter_alphas = nn.Parameter(1e-3 * torch.randn(rows, len(filters), len(space.filters)))
         self.aggregator_alphas = nn.Parameter(1e-3 * torch.randn(rows, space.nodes, len(space.aggregators)))
-        self._flat = _flat_order(self.links, space)
+        self.register_buffer("flat_order", _flat_order(self.links, space), persistent=False)
+
+    flat_order: Tensor
 
     def alphas(self) -> list[nn.Parameter]:
         """Architecture parameters."""
@@ -82,7 +85,7 @@ class Supernet(GraphModule):
         flat = torch.cat(
             [self.filter_alphas.softmax(-1).flatten(1), self.aggregator_alphas.softmax(-1).flatten(1)], dim=1
         )
-        return flat.index_select(1, self._flat.to(flat.device)).expand(self.num_cells, -1)
+        return flat.index_select(1, self.flat_order).expand(self.num_cells, -1)
 
     def link_alphas(self, cell: int) -> list[Tensor]:
         """Alphas of one cell, a vector for each of ``space.links()``."""

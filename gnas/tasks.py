@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import torch
@@ -141,7 +142,7 @@ class Task:
             raise InputError("this batch carries no targets y")
         y = batch.y
         if self.kind == "regression":
-            y = y.reshape(y.size(0), -1)
+            y = (y if y.is_floating_point() else y.float()).reshape(y.size(0), -1)
         if batch.target_mask is None:
             return y, torch.ones(y.size(0), device=y.device)
         mask = batch.target_mask.float()
@@ -205,7 +206,7 @@ class Head(nn.Module):
         width = 2 * channels if task.level == "edge" else channels
         hidden = [channels] * 3 if equal else [max(channels // 2, 1), max(channels // 4, 1)]
         sizes = [width, *hidden, task.num_outputs]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
 
     def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
         if self.task.level == "graph":

@@ -13,7 +13,7 @@ from gnas.compare import Candidate, Leaderboard, compare
 from gnas.datasets.base import Benchmark
 from gnas.genotype import Genotype
 from gnas.loop import Record
-from gnas.network import Network
+from gnas.network import Network, width_for
 from gnas.runs import Run
 from gnas.settings import Settings
 from gnas.space import SearchSpace
@@ -44,12 +44,17 @@ def train_config(settings: Settings, dataset: str) -> TrainConfig:
 
 def found(genotype: Genotype, benchmark: Benchmark, settings: Settings, name: str = "gnas") -> Candidate:
     """A found network as an entry of a comparison."""
+
+    def build(channels: int) -> Network:
+        return Network(genotype, benchmark.task, channels, dropout=settings.dropout)
+
+    channels = width_for(settings.budget, build) if settings.budget else settings.channels
     return Candidate(
         name,
-        lambda: Network(genotype, benchmark.task, settings.channels, dropout=settings.dropout),
+        lambda: build(channels),
         genotype.depth(),
         found=True,
-        describe=f"genotype {genotype.id}, channels {settings.channels}, dropout {settings.dropout}",
+        describe=f"genotype {genotype.id}, channels {channels}, dropout {settings.dropout}",
     )
 
 

@@ -19,7 +19,8 @@ def forward(
     message, index = message[:, max_from:], to[:, None].expand(-1, x.size(1) - max_from)
     largest = x.new_full((rows, x.size(1) - max_from), -torch.inf).scatter_reduce_(0, index, message, "amax")
     # The first edge that reaches the maximum; edge numbers grow within a receiver.
-    candidate = torch.where(message == largest[to], edges[:, None], source.numel())
+    reached = (message == largest[to]) | message.isnan()
+    candidate = torch.where(reached, edges[:, None], source.numel())
     arg = torch.full_like(largest, source.numel(), dtype=torch.long).scatter_reduce_(0, index, candidate, "amin")
     empty = arg == source.numel()
     return total, largest.masked_fill(empty, 0), arg.masked_fill(empty, -1).int()

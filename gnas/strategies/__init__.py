@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from gnas.cell import OperationTypes
 from gnas.datasets.base import Benchmark
 from gnas.errors import choose
 from gnas.loop import Record
+from gnas.plugins import resolve
 from gnas.runs import Run
 from gnas.space import SearchSpace
+from gnas.stage import OperationTypes
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, SearchStrategy
 from gnas.strategies.darts import Darts
+from gnas.strategies.evolution import Evolution
+from gnas.strategies.graphnas import GraphNAS
+from gnas.strategies.random import RandomSearch
 from gnas.strategies.single_level import SingleLevel
 
 STRATEGIES: dict[str, Callable[..., SearchStrategy]] = {
     "single-level": SingleLevel,
     "darts": Darts,
-    "darts1": lambda **settings: Darts(order=1, **settings),
-    "darts2": lambda **settings: Darts(order=2, **settings),
+    "darts1": functools.partial(Darts, order=1),
+    "darts2": functools.partial(Darts, order=2),
+    "random": RandomSearch,
+    "evolution": Evolution,
+    "graphnas": GraphNAS,
 }
 
 __all__ = [
     "STRATEGIES",
     "Darts",
+    "Evolution",
+    "GraphNAS",
+    "RandomSearch",
     "SearchProblem",
     "SearchResult",
     "SearchStrategy",
@@ -37,8 +49,13 @@ __all__ = [
 
 
 def strategy(name: str, **settings: Any) -> SearchStrategy:
-    """The strategy of this name with these settings."""
-    return STRATEGIES[choose(name, STRATEGIES, "strategy")](**settings)
+    """The strategy of this name with these settings: one of ours, or an entry point of the group ``gnas.strategies``."""
+    make = resolve(name, STRATEGIES, "gnas.strategies", "strategy")
+    known = inspect.signature(make).parameters.values()
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known):
+        for setting in settings:
+            choose(setting, [parameter.name for parameter in known], f"setting of the strategy {name}")
+    return make(**settings)
 
 
 def search(

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 import torch
 
-from gnas.cell import OperationTypes
 from gnas.genotype import Genotype
 from gnas.graph import GraphSet
 from gnas.loop import Record
 from gnas.runs import Run
 from gnas.space import SearchSpace
+from gnas.stage import OperationTypes
 from gnas.tasks import Task
 
 

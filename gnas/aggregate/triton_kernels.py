@@ -1,0 +1,175 @@
+"""Neighbour aggregation as Triton kernels: a program owns a few receivers (or senders), so nothing needs atomics."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+
+@triton.jit
+def _forward(
+    x,
+    source,
+    ptr,
+    total,
+    largest,
+    arg,
+    rows,
+    channels,
+    sum_to,
+    max_from,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    WITH_SUM: tl.constexpr,
+    WITH_MAX: tl.constexpr,
+    KIND: tl.constexpr,
+):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    here = row < rows
+    start = tl.load(ptr + row, mask=here, other=0)
+    end = tl.load(ptr + row + 1, mask=here, other=0)
+    wide = channel < channels
+    added = tl.zeros((ROWS, BLOCK), KIND)
+    best = tl.full((ROWS, BLOCK), float("-inf"), KIND)
+    where = tl.full((ROWS, BLOCK), -1, tl.int32)
+    for step in range(tl.max(end - start)):
+        edge = start + step
+        active = edge < end
+        sender = tl.load(source + edge, mask=active, other=0).to(tl.int64)
+        valid = active[:, None] & wide[None, :]
+        value = tl.load(x + sender[:, None] * channels + channel[None, :], mask=valid, other=0.0).to(KIND)
+        if WITH_SUM:
+            added += value
+        if WITH_MAX:
+            # Strictly greater keeps the first of equal values; the first edge always counts, and so does a NaN.
+            better = valid & ((value > best) | (where < 0) | (value != value))
+            best = tl.where(better, value, best)
+            where = tl.where(better, edge[:, None], where)
+    at = row[:, None].to(tl.int64)
+    if WITH_SUM:
+        keep = here[:, None] & (channel < sum_to)[None, :]
+        tl.store(total + at * sum_to + channel[None, :], added, mask=keep)
+    if WITH_MAX:
+        keep = here[:, None] & (wide & (channel >= max_from))[None, :]
+        place = at * (channels - max_from) + channel[None, :] - max_from
+        tl.store(largest + place, tl.where(where < 0, 0.0, best), mask=keep)
+        tl.store(arg + place, where, mask=keep)
+
+
+@triton.jit
+def _backward(
+    grad_sum,
+    grad_max,
+    arg,
+    target,
+    back,
+    back_ptr,
+    grad,
+    rows,
+    channels,
+    sum_to,
+    max_from,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    WITH_SUM: tl.constexpr,
+    WITH_MAX: tl.constexpr,
+    KIND: tl.constexpr,
+):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    here = row < rows
+    start = tl.load(back_ptr + row, mask=here, other=0)
+    end = tl.load(back_ptr + row + 1, mask=here, other=0)
+    summed, compared = channel < sum_to, (channel >= max_from) & (channel < channels)
+    out = tl.zeros((ROWS, BLOCK), KIND)
+    for step in range(tl.max(end - start)):
+        active = start + step < end
+        edge = tl.load(back + start + step, mask=active, other=0)
+        receiver = tl.load(target + edge, mask=active, other=0).to(tl.int64)
+        if WITH_SUM:
+            valid = active[:, None] & summed[None, :]
+            out += tl.load(grad_sum + receiver[:, None] * sum_to + channel[None, :], mask=valid, other=0.0).to(KIND)
+        if WITH_MAX:
+            valid = active[:, None] & compared[None, :]
+            place = receiver[:, None] * (channels - max_from) + channel[None, :] - max_from
+            won = tl.load(arg + place, mask=valid, other=-1) == edge[:, None]
+            out += tl.load(grad_max + place, mask=valid & won, other=0.0).to(KIND)
+    keep = here[:, None] & (channel < channels)[None, :]
+    tl.store(grad + row[:, None].to(tl.int64) * channels + channel[None, :], out, mask=keep)
+
+
+def _accumulator(x: Tensor) -> tl.dtype:
+    return tl.float64 if x.dtype == torch.float64 else tl.float32
+
+
+def _grid(rows: int, channels: int) -> tuple[tuple[int, int], int, int]:
+    block = min(triton.next_power_of_2(max(channels, 16)), 64)
+    size = 8
+    return (triton.cdiv(max(rows, 1), size), triton.cdiv(channels, block)), size, block
+
+
+def forward(
+    x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, sum_to: int, max_from: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sums, maxima and the edge each maximum came from (-1: no sender)."""
+    rows, channels = ptr.numel() - 1, x.size(1)
+    total, largest = x.new_empty(rows, sum_to), x.new_empty(rows, channels - max_from)
+    arg = torch.empty_like(largest, dtype=torch.int32)
+    grid, size, block = _grid(rows, channels)
+    _forward[grid](
+        x,
+        source,
+        ptr,
+        total,
+        largest,
+        arg,
+        rows,
+        channels,
+        sum_to,
+        max_from,
+        ROWS=size,
+        BLOCK=block,
+        WITH_SUM=sum_to > 0,
+        WITH_MAX=max_from < channels,
+        KIND=_accumulator(x),
+    )
+    return total, largest, arg
+
+
+def backward(
+    grad_sum: Tensor,
+    grad_max: Tensor,
+    arg: Tensor,
+    source: Tensor,
+    target: Tensor,
+    back: Tensor,
+    back_ptr: Tensor,
+    channels: int,
+    max_from: int,
+) -> Tensor:
+    """Gradient of the senders, given those of the sums and the maxima."""
+    rows, sum_to = back_ptr.numel() - 1, grad_sum.size(1)
+    grad = grad_sum.new_empty(rows, channels)
+    grid, size, block = _grid(rows, channels)
+    _backward[grid](
+        grad_sum,
+        grad_max,
+        arg,
+        target,
+        back,
+        back_ptr,
+        grad,
+        rows,
+        channels,
+        sum_to,
+        max_from,
+        ROWS=size,
+        BLOCK=block,
+        WITH_SUM=sum_to > 0,
+        WITH_MAX=max_from < channels,
+        KIND=_accumulator(grad_sum),
+    )
+    return grad

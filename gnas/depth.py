@@ -1,0 +1,226 @@
+"""Algorithm 1: search the network and its message-passing depth together, beginning at half the graphs' diameter."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gnas.cell import OperationTypes
+from gnas.datasets.base import Benchmark
+from gnas.diameter import Diameter, average_diameter
+from gnas.errors import InputError
+from gnas.genotype import Genotype
+from gnas.loop import Record
+from gnas.runs import Run
+from gnas.space import SearchSpace
+from gnas.strategies import SearchResult, SearchStrategy, SingleLevel, search
+
+__all__ = ["DepthResult", "DepthRound", "Diameter", "average_diameter", "search_depth"]
+
+REASONS = {
+    "unchanged": "the searched depth is the depth that the search began with",
+    "cycle": "a depth came up a second time; of the rounds between, the one with the best validation metric is taken",
+    "rounds": "the depth still changed in the last round allowed",
+}
+
+
+@dataclass(frozen=True)
+class DepthRound:
+    """One pass of the loop: a search with ``initial`` cells, of which ``searched`` aggregate in what it found."""
+
+    initial: int
+    searched: int
+    genotype: Genotype
+    val_metric: float
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The genotype by its id; its file lies in the round's folder."""
+        return {**{f.name: getattr(self, f.name) for f in dataclasses.fields(self)}, "genotype": self.genotype.id}
+
+
+@dataclass(frozen=True)
+class DepthResult:
+    """The trajectory, the network taken and why the loop ended (``reason``: one of REASONS)."""
+
+    rounds: tuple[DepthRound, ...]
+    genotype: Genotype
+    depth: int
+    reason: str
+    notes: tuple[str, ...] = ()
+    diameter: Diameter | None = None
+
+    @property
+    def trajectory(self) -> tuple[int, ...]:
+        """The depth the loop began with, and the searched depth of each round."""
+        return (self.rounds[0].initial, *(r.searched for r in self.rounds))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "depth": self.depth,
+            "genotype": self.genotype.id,
+            "formulas": list(self.genotype.formulas()),
+            "trajectory": list(self.trajectory),
+            "reason": self.reason,
+            "explanation": REASONS[self.reason],
+            "notes": list(self.notes),
+            "rounds": [r.to_dict() for r in self.rounds],
+            "diameter": None if self.diameter is None else asdict(self.diameter),
+            "seconds": round(sum(r.seconds for r in self.rounds), 3),
+        }
+
+
+def search_depth(
+    benchmark: Benchmark,
+    space: SearchSpace | None = None,
+    strategy: SearchStrategy | None = None,
+    *,
+    start: int | None = None,
+    limit: int = 24,
+    max_rounds: int = 10,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    force: bool = False,
+    channels: int = 64,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    engine: str = "auto",
+    operations: OperationTypes | None = None,
+    on_epoch: Callable[[Record], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> DepthResult:
+    """Search with as many cells as the last network had aggregating ones, until that number no longer changes.
+
+    The first search has ``start`` cells, by default half of the average diameter of the training graphs; never more than
+    ``limit``. A network that aggregates nowhere counts as depth 1, which is noted. With a ``folder`` every round is a run
+    of its own, ``round-1``, ``round-2``, ...: a finished one is not repeated on resume, an unfinished one goes on.
+    """
+    if limit < 1 or max_rounds < 1 or (start is not None and start < 1):
+        raise InputError(f"start, limit and max_rounds must be at least 1, not {start}, {limit} and {max_rounds}")
+    space, strategy = space or SearchSpace(), strategy or SingleLevel()
+    shared = {"space": space, "strategy": strategy, "channels": channels, "seed": seed}
+    config = _plain({"job": "depth", "dataset": benchmark.name, "start": start, "limit": limit, **shared})
+    run = None if folder is None else Run(folder, config, resume=resume, force=force)
+
+    def one_round(number: int, cells: int) -> DepthRound:
+        part = None
+        if run is not None:
+            settings = _plain({"job": "search", "dataset": benchmark.name, "cells": cells, **shared})
+            part = run.part(f"round-{number}", settings, resume=not force, force=force)
+        try:
+            result = finished(part) or search(
+                benchmark,
+                space,
+                strategy,
+                channels=channels,
+                num_cells=cells,
+                seed=seed,
+                device=device,
+                engine=engine,
+                operations=operations,
+                run=part,
+                on_epoch=_labelled(on_epoch, number, cells),
+                should_stop=should_stop,
+            )
+        finally:
+            if part is not None:
+                part.close()
+        return _as_round(cells, result)
+
+    try:
+        diameter = average_diameter(benchmark.train, seed=seed) if start is None else None
+        first = start if diameter is None else max(1, round(diameter.value / 2))
+        result = _settle(one_round, first or 1, limit, max_rounds, benchmark.task.higher_is_better, diameter)
+        if run is not None:
+            run.write_genotype(result.genotype)
+            run.write_json("result", result.to_dict())
+    finally:
+        if run is not None:
+            run.close()
+    return result
+
+
+def _settle(
+    one_round: Callable[[int, int], DepthRound],
+    start: int,
+    limit: int,
+    max_rounds: int,
+    higher_is_better: bool,
+    diameter: Diameter | None,
+) -> DepthResult:
+    """The loop itself: rounds until the depth is settled, and which of them is taken."""
+    notes: list[str] = []
+    rounds: list[DepthRound] = []
+    depth = _within(start, limit, "the start", notes)
+    while True:
+        done = one_round(len(rounds) + 1, depth)
+        rounds.append(done)
+        wanted = _within(done.searched, limit, f"round {len(rounds)}", notes)
+        seen = [r.initial for r in rounds]
+        if wanted == depth:
+            return _result(rounds, done, "unchanged", notes, diameter)
+        if wanted in seen:
+            cycle = rounds[seen.index(wanted) :]
+            best = (max if higher_is_better else min)(cycle, key=lambda r: r.val_metric)
+            return _result(rounds, best, "cycle", notes, diameter)
+        if len(rounds) == max_rounds:
+            return _result(rounds, done, "rounds", notes, diameter)
+        depth = wanted
+
+
+def _result(
+    rounds: Sequence[DepthRound], taken: DepthRound, reason: str, notes: list[str], diameter: Diameter | None
+) -> DepthResult:
+    return DepthResult(tuple(rounds), taken.genotype, taken.searched, reason, tuple(notes), diameter)
+
+
+def _within(depth: int, limit: int, where: str, notes: list[str]) -> int:
+    """A number of cells that can be searched; what had to be changed is noted."""
+    if depth > limit:
+        notes.append(f"{where} asks for {depth} cells; the limit is {limit}")
+        return limit
+    if depth < 1:
+        notes.append(f"{where} found a network in which no cell aggregates; 1 cell is taken")
+        return 1
+    return depth
+
+
+def finished(part: Run | None) -> SearchResult | None:
+    """The result a search left in its run folder, or None."""
+    done, genotype = (None, None) if part is None else (part.read_json("result"), part.genotype())
+    if part is None or done is None or genotype is None:
+        return None
+    return SearchResult(
+        genotype, part.history(), done["seconds"], done["strategy"], done["trained_epochs"], done["seed"]
+    )
+
+
+def _as_round(cells: int, result: SearchResult) -> DepthRound:
+    if not isinstance(result.genotype, Genotype):
+        raise InputError(f"the depth search needs a strategy that finds genotypes; {result.strategy} does not")
+    last = result.history[-1]
+    metric = last.get("best_val_metric", last["val_metric"])
+    return DepthRound(cells, result.genotype.depth(), result.genotype, metric, result.seconds)
+
+
+def _labelled(
+    on_epoch: Callable[[Record], None] | None, number: int, cells: int
+) -> Callable[[Record], None] | None:
+    return None if on_epoch is None else lambda record: on_epoch({"stage": f"round-{number}", "cells": cells, **record})
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Settings as a YAML file gives them back: no tuples, no objects."""
+    return json.loads(json.dumps({name: _described(value) for name, value in values.items()}))
+
+
+def _described(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else getattr(value, "name", repr(value))

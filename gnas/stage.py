@@ -1,0 +1,212 @@
+"""A stage: operations of a cell whose sources are known at the same moment, evaluated together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gnas import fused
+from gnas.errors import choose
+from gnas.graph import GraphBatch, Neighbors
+from gnas.operations import (
+    OPERATIONS,
+    DenseFilter,
+    Identity,
+    NeighborMean,
+    NeighborSum,
+    Operation,
+    SparseFilter,
+    StackedBatchNorm,
+    StackedLinear,
+    Variant,
+    reduce_together,
+    with_input,
+)
+
+FUSIONS = ("concat", "sum", "mean", "max")
+REDUCTIONS = ("sum", "mean", "max")
+OperationTypes = Mapping[str, Callable[..., Operation]]
+
+
+@dataclass(frozen=True)
+class CellConfig:
+    """How a cell is built around its links."""
+
+    variant: Variant
+    norm: bool = True
+    fusion: str = "concat"
+    residual: bool = True
+    dropout: float = 0.0
+    slope: float = 0.0
+    operations: OperationTypes | None = None
+
+    def __post_init__(self) -> None:
+        choose(self.fusion, FUSIONS, "fusion")
+
+    def operation(self, name: str) -> Callable[..., Operation]:
+        known = {**OPERATIONS, **(self.operations or {})}
+        return known[choose(name, known, "operation")]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One candidate operation on one link; ``index`` is its place in the cell's flat list of mixing weights."""
+
+    source: int
+    target: int
+    operation: str
+    index: int
+
+
+class Transform(nn.Module):
+    """What follows each operation: linear, batch norm, ReLU, for a whole stack of operations.
+
+    The linear maps have no bias where a norm follows: the norm would subtract it again.
+    """
+
+    def __init__(self, count: int, channels: int, norm: bool) -> None:
+        super().__init__()
+        self.linear = StackedLinear(count, channels, channels, bias=not norm)
+        self.norm = StackedBatchNorm(count, channels) if norm else None
+
+    def forward(self, h: Tensor, mask: Tensor | None) -> Tensor:
+        h = self.linear(h)
+        return F.relu(h if self.norm is None else self.norm(h, mask))
+
+    def mixed(self, h: Tensor, mask: Tensor | None, weights: Tensor | None, targets: fused.Groups) -> Tensor:
+        """The same while training, weighted and summed into targets, as one function with its own backward pass."""
+        norm = self.norm
+        assert norm is not None
+        y = self.linear(h)
+        running = fused.Norm(norm.running_mean, norm.running_var, norm.momentum, norm.eps, mask)
+        return fused.norm_relu_mix(y, norm.weight, norm.bias, weights, targets, running)
+
+
+class Stage(nn.Module):
+    """Operations whose sources are known at the same moment, evaluated together.
+
+    While training, what follows the operations runs as fused functions; their plain counterpart serves evaluation, bare
+    operations and networks without norm. Tests hold the two to each other.
+    """
+
+    hits: Tensor
+
+    def __init__(self, slots: Sequence[Slot], channels: int, config: CellConfig) -> None:
+        super().__init__()
+        bare = config.variant.bare
+        kinds = list(dict.fromkeys(s.operation for s in slots))
+        kinds.sort(key=lambda kind: kind in bare)  # stable: what a transform follows comes first
+        self.slots = tuple(s for kind in kinds for s in slots if s.operation == kind)
+        self.sources = {kind: [s.source for s in slots if s.operation == kind] for kind in kinds}
+        self.targets = sorted({s.target for s in slots})
+        self.kinds = nn.ModuleDict(
+            {kind: config.operation(kind)(channels, len(self.sources[kind]), config.variant) for kind in kinds}
+        )
+        self.transformed = sum(s.operation not in bare for s in slots)
+        self.transform = Transform(self.transformed, channels, config.norm) if self.transformed else None
+        self.fusable = config.norm and self.transformed == len(self.slots)
+        places = [self.targets.index(s.target) for s in self.slots]
+        self.groups = fused.Groups(places)
+        hits = torch.tensor([[place == t for place in places] for t in range(len(self.targets))])
+        self.register_buffer("hits", hits.float(), persistent=False)
+        self.gates = self._gate_plan()
+
+    def forward(
+        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, weights: Tensor | None
+    ) -> Sequence[Tensor]:
+        """What the stage adds to each of its targets; ``weights`` has one number for each of ``slots``."""
+        if self.training and self.fusable and self.transform is not None:
+            raw = self.raw(nodes, x, batch) if self.gates is None else self._gated(nodes, x, self.gates)
+            return self.transform.mixed(raw, batch.node_mask, weights, self.groups).unbind()
+        results = self.evaluate(nodes, x, batch)
+        mixing = self.hits.to(results.dtype)
+        if weights is not None:
+            mixing = mixing * weights
+        return (mixing @ results.flatten(1)).view(-1, *results.shape[1:]).unbind()
+
+    def evaluate(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch) -> Tensor:
+        """Results of all operations, in the order of ``slots``: ``[slots, nodes, channels]``."""
+        results = self.raw(nodes, x, batch)
+        if self.transform is None:
+            return results
+        done = self.transform(results[: self.transformed], batch.node_mask)
+        return done if self.transformed == len(self.slots) else torch.cat([done, results[self.transformed :]])
+
+    def raw(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch) -> Tensor:
+        """Results of the operations alone, before any linear map."""
+        stacks: dict[tuple[int, ...], Tensor] = {}
+        inputs = {kind: _stack(nodes, sources, stacks) for kind, sources in self.sources.items()}
+        raw = self._aggregations(inputs, batch.neighbors)
+        for kind, operation in self.kinds.items():
+            if kind not in raw:
+                raw[kind] = operation(inputs[kind], x, batch.neighbors)
+        return raw[next(iter(self.kinds))] if len(raw) == 1 else torch.cat([raw[kind] for kind in self.kinds])
+
+    def _gate_plan(self) -> fused.GatePlan | None:
+        """How the fused gates serve this stage; None where an operation is not one of the three filters."""
+        codes = {Identity: fused.IDENTITY, SparseFilter: fused.SPARSE, DenseFilter: fused.DENSE}
+        for operation in self.kinds.values():
+            if type(operation) not in codes or getattr(operation, "last", None) is not None:
+                return None
+        unique = sorted({s.source for s in self.slots})
+        kinds = [codes[type(self.kinds[s.operation])] for s in self.slots]  # type: ignore[index]
+        return fused.GatePlan([unique.index(s.source) for s in self.slots], kinds)
+
+    def _gated(self, nodes: Mapping[int, Tensor], x: Tensor, plan: fused.GatePlan) -> Tensor:
+        """The same as ``raw`` for the three filters."""
+        unique = sorted({s.source for s in self.slots})
+        h = nodes[unique[0]][None] if len(unique) == 1 else torch.stack([nodes[s] for s in unique])
+        logits = {fused.SPARSE: h.new_empty(0, h.size(1), 1), fused.DENSE: h.new_empty(0, *h.shape[1:])}
+        pair = None
+        for kind, operation in self.kinds.items():
+            if isinstance(operation, SparseFilter | DenseFilter):
+                pair = with_input(h, x) if pair is None else pair
+                code = fused.SPARSE if isinstance(operation, SparseFilter) else fused.DENSE
+                logits[code] = operation.gate(_pick(pair, [unique.index(s) for s in self.sources[kind]]))
+        return fused.gate(h, logits[fused.SPARSE], logits[fused.DENSE], plan)
+
+    def places(self) -> dict[tuple[int, int, str], list[tuple[nn.Module, int]]]:
+        """Where each operation's parameters live: (module, row of its stack) pairs."""
+        found: dict[tuple[int, int, str], list[tuple[nn.Module, int]]] = {}
+        seen: dict[str, int] = {}
+        for number, slot in enumerate(self.slots):
+            row = seen.setdefault(slot.operation, 0)
+            seen[slot.operation] += 1
+            pairs: list[tuple[nn.Module, int]] = [(self.kinds[slot.operation], row)]
+            if self.transform is not None and number < self.transformed:
+                pairs.append((self.transform, number))
+            found[slot.source, slot.target, slot.operation] = pairs
+        return found
+
+    def _aggregations(self, inputs: Mapping[str, Tensor], neighbors: Neighbors) -> dict[str, Tensor]:
+        """Results of the built-in aggregators, in one pass over the edges."""
+        messages = {}
+        for kind, operation in self.kinds.items():
+            if kind in REDUCTIONS and isinstance(operation, NeighborSum | NeighborMean):
+                messages[kind] = operation.messages(inputs[kind])
+        return reduce_together(messages, neighbors) if messages else {}
+
+
+def _stack(nodes: Mapping[int, Tensor], sources: Sequence[int], known: dict[tuple[int, ...], Tensor]) -> Tensor:
+    """Latent nodes as one tensor, built once for all kinds of operation that read the same ones."""
+    key = tuple(sources)
+    if key not in known:
+        same = len(set(key)) == 1
+        known[key] = nodes[key[0]].expand(len(key), -1, -1) if same else torch.stack([nodes[s] for s in key])
+    return known[key]
+
+
+def _pick(h: Tensor, rows: Sequence[int]) -> Tensor:
+    """``h[rows]`` whose gradient is summed in a fixed order; an indexed gather's is not on a GPU."""
+    count = h.size(0)
+    if count == 1:
+        return h.expand(len(rows), -1, -1)
+    if list(rows) == list(range(count)):
+        return h
+    if list(rows) == list(range(count)) * (len(rows) // count):
+        return h.expand(len(rows) // count, -1, -1, -1).flatten(0, 1)
+    return torch.stack([h[row] for row in rows])

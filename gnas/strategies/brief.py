@@ -1,0 +1,85 @@
+"""One trial: a network trained for a few epochs and judged by validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+
+from gnas.datasets.base import Benchmark
+from gnas.engine import take_turns
+from gnas.errors import InputError, choose
+from gnas.loop import Record
+from gnas.network import GraphModule
+from gnas.runs import Run
+from gnas.store import GraphStore
+from gnas.strategies.base import SearchContext, SearchProblem
+from gnas.training import PRECISIONS, TrainConfig, Trainer
+
+
+@dataclass(frozen=True)
+class TrialSettings:
+    """The budget of a trial-based strategy and how a trial is trained.
+
+    A search ends after ``trials`` trials of ``epochs`` epochs each, or earlier: no trial begins that would exceed
+    ``max_epochs`` trained epochs in all, or once ``max_seconds`` have been spent.
+    """
+
+    trials: int = 20
+    epochs: int = 10
+    batch_size: int = 64
+    lr: float = 1e-3
+    max_epochs: int | None = None
+    max_seconds: float | None = None
+    precision: str = "tf32"
+
+    def __post_init__(self) -> None:
+        choose(self.precision, PRECISIONS, "precision")
+        for name in ("trials", "epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)!r}; it must be at least 1")
+        if self.lr <= 0:
+            raise InputError(f"lr is {self.lr!r}; it must be above 0")
+        if self.max_epochs is not None and self.max_epochs < self.epochs:
+            raise InputError(f"max_epochs is {self.max_epochs}: not enough for one trial of {self.epochs} epochs")
+        if self.max_seconds is not None and self.max_seconds <= 0:
+            raise InputError(f"max_seconds is {self.max_seconds!r}; it must be above 0")
+
+
+def train_briefly(
+    model: GraphModule,
+    settings: TrialSettings,
+    problem: SearchProblem,
+    context: SearchContext,
+    stores: Mapping[str, GraphStore],
+    seed: int,
+    folder: Run | None = None,
+) -> Record:
+    """Train on ``stores["train"]`` and give the figures of the best epoch on ``stores["val"]``; there is no test split.
+
+    With a ``folder`` a trial that was stopped goes on from there.
+    """
+    config = TrainConfig(
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        lr=settings.lr,
+        precision=settings.precision,
+        engine=context.engine,
+        checkpoint_every=max(1, settings.epochs // 4),
+    )
+    posed = cast(Benchmark, problem)  # a trainer reads nothing of it but the task
+    trainer = Trainer(
+        model, posed, config, seed, context.device, dict(stores), folder, should_stop=context.should_stop
+    )
+    torch.manual_seed(seed)
+    take_turns([trainer.steps()])
+    best = trainer.history[trainer.best_epoch - 1]
+    return {
+        **{name: best[name] for name in ("train_loss", "train_metric", "val_loss")},
+        "val_metric": trainer.best_val,
+        "best_epoch": trainer.best_epoch,
+        "epochs": trainer.epoch,
+        "seconds": trainer.seconds,
+    }

@@ -1,0 +1,94 @@
+"""Regularised evolution: mutate a good one of the youngest, and let the oldest die."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from gnas.errors import InputError
+from gnas.genotype import Genotype
+from gnas.loop import Record
+from gnas.network import GraphModule
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
+from gnas.strategies.brief import TrialSettings
+from gnas.strategies.one_shot import OneShotTraining
+from gnas.strategies.random import GenotypeTrials
+from gnas.supernet import Supernet
+
+
+@dataclass(frozen=True)
+class Evolution(TrialSettings):
+    """Ageing evolution (Real et al., Regularized Evolution for Image Classifier Architecture Search, AAAI 2019).
+
+    The first ``population`` genotypes are drawn uniformly. Each later one is a mutation (one node re-drawn) of the best
+    of ``sample`` members drawn from the ``population`` youngest: being good delays no one's death. With ``inherit`` a
+    supernet is trained first, for ``supernet_epochs`` epochs of uniformly drawn paths, and every trial starts from its
+    weights, so that few ``epochs`` a trial suffice.
+    """
+
+    trials: int = 50
+    population: int = 10
+    sample: int = 3
+    inherit: bool = False
+    supernet_epochs: int = 10
+    name: str = "evolution"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.sample <= self.population:
+            raise InputError(
+                f"sample is {self.sample}, population {self.population}; needed: 1 <= sample <= population"
+            )
+        if self.supernet_epochs < 1:
+            raise InputError(f"supernet_epochs is {self.supernet_epochs}; it must be at least 1")
+        if self.inherit and self.max_epochs is not None and self.max_epochs < self.supernet_epochs + self.epochs:
+            raise InputError(f"max_epochs is {self.max_epochs}: not enough for the supernet and one trial")
+
+    def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
+        return _EvolutionTrials(self, problem, context).search(self.name)
+
+
+class _EvolutionTrials(GenotypeTrials):
+    settings: Evolution
+    supernet: Supernet | None = None
+
+    def prepare(self, resumed: bool) -> tuple[int, float]:
+        s, run = self.settings, self.context.run
+        if not s.inherit:
+            return 0, 0.0
+        part = None if run is None else run.part("supernet", {"job": "supernet"}, resume=resumed, force=not resumed)
+        try:
+            training = OneShotTraining(
+                self.problem,
+                self.context,
+                self.stores["train"],
+                s.supernet_epochs,
+                s.batch_size,
+                s.lr,
+                s.precision,
+                part,
+            )
+            self.supernet = training.train()
+        finally:
+            if part is not None:
+                part.close()
+        return training.epoch, training.seconds
+
+    def propose(self) -> Genotype:
+        """The living are the youngest of the history: nothing else needs to be remembered."""
+        living = self.history[-self.settings.population :]
+        if len(living) < self.settings.population:
+            return super().propose()
+        chosen = self.rng.choice(len(living), self.settings.sample, replace=False)
+        parent = max((living[int(k)] for k in chosen), key=self._fitness)
+        return self.problem.space.mutate(self.read(parent["genotype"]), self.rng)
+
+    def build(self, candidate: Any) -> GraphModule:
+        return super().build(candidate) if self.supernet is None else self.supernet.inherit_weights(candidate)
+
+    def _fitness(self, record: Record) -> float:
+        metric = record["val_metric"]
+        if metric is None:
+            return -math.inf
+        return metric if self.problem.task.higher_is_better else -metric

@@ -1,0 +1,124 @@
+"""GraphNAS: a recurrent controller trained by REINFORCE over a coarse space of whole layers.
+
+Gao et al., Graph Neural Architecture Search, IJCAI 2020: the search-based rival in the paper's tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gnas.errors import InputError
+from gnas.network import GraphModule
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
+from gnas.strategies.brief import TrialSettings
+from gnas.strategies.controller import Controller, Draw, Reinforce
+from gnas.strategies.graphnas_layers import count_weights
+from gnas.strategies.graphnas_space import (
+    ACTIVATIONS,
+    AGGREGATORS,
+    ATTENTIONS,
+    HEADS,
+    WIDTHS,
+    GraphNASArchitecture,
+    GraphNASSpace,
+)
+from gnas.strategies.trials import TrialSearch
+
+
+@dataclass(frozen=True)
+class GraphNAS(TrialSettings):
+    """Draw an architecture of ``num_cells`` layers, train it for ``epochs``, reward the controller by validation.
+
+    The result's ``genotype`` holds a :class:`GraphNASArchitecture`, the best trial by validation: this strategy has a
+    space of its own, so the problem's space and its operations play no part. ``max_weights`` keeps the controller from
+    options that no network of at most so many weights can follow. Defaults are those of the authors; every candidate
+    is trained from scratch. A reward is the accuracy in 0..1, or 1 / (1 + error / spread of the training targets).
+    """
+
+    trials: int = 100
+    max_weights: int = 5_000_000
+    hidden: int = 100
+    controller_lr: float = 3.5e-4
+    baseline_decay: float = 0.95
+    entropy: float = 1e-4
+    temperature: float = 5.0
+    bound: float = 2.5
+    attentions: tuple[str, ...] = ATTENTIONS
+    aggregators: tuple[str, ...] = AGGREGATORS
+    activations: tuple[str, ...] = ACTIVATIONS
+    heads: tuple[int, ...] = HEADS
+    widths: tuple[int, ...] = WIDTHS
+    name: str = "graphnas"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.space()
+        if not 0 <= self.baseline_decay < 1:
+            raise InputError(f"baseline_decay is {self.baseline_decay}; it must be in [0, 1)")
+        for name in ("hidden", "controller_lr", "temperature", "bound", "max_weights"):
+            if getattr(self, name) <= 0:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be above 0")
+
+    def space(self) -> GraphNASSpace:
+        return GraphNASSpace(self.attentions, self.aggregators, self.activations, self.heads, self.widths)
+
+    def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
+        return _GraphNASTrials(self, problem, context).search(self.name)
+
+
+class _GraphNASTrials(TrialSearch):
+    settings: GraphNAS
+    drawn: Draw
+
+    def __init__(self, settings: GraphNAS, problem: SearchProblem, context: SearchContext) -> None:
+        super().__init__(settings, problem, context)
+        self.space = settings.space()
+        least = self._weights(())
+        if least > settings.max_weights:
+            layers = f"the lightest network of {problem.num_cells} layers"
+            raise InputError(f"max_weights is {settings.max_weights:,}, but {layers} has {least:,}")
+        controller = Controller(self.space.sizes(), settings.hidden, settings.temperature, settings.bound)
+        self.policy = Reinforce(controller, settings.controller_lr, settings.baseline_decay, settings.entropy)
+
+    def propose(self) -> GraphNASArchitecture:
+        problem = self.problem
+        self.drawn = self.policy.controller.draw(problem.num_cells, self.rng, self.allowed)
+        layers = self.space.layers(self._values(self.drawn.options), problem.num_cells)
+        return GraphNASArchitecture(tuple(layers), problem.channels)
+
+    def build(self, candidate: GraphNASArchitecture) -> GraphModule:
+        return candidate.build(self.problem.task)
+
+    def read(self, text: str) -> GraphNASArchitecture:
+        return GraphNASArchitecture.from_yaml(text)
+
+    def learn(self, val_metric: float | None) -> None:
+        self.policy.learn(self.drawn, 0.0 if val_metric is None else self.reward(val_metric))
+
+    def reward(self, val_metric: float) -> float:
+        """Between 0 and 1, higher for better networks whatever the unit of the metric."""
+        if self.problem.task.higher_is_better:
+            return val_metric / 100
+        spread = float(self.problem.train.y.double().std(correction=0))
+        return 1 / (1 + val_metric / max(spread, 1e-12))
+
+    def allowed(self, options: Sequence[int]) -> list[bool]:
+        """Which options of the next decision leave room for the lightest rest within ``max_weights``."""
+        size = self.space.sizes()[len(options) % len(self.space.sizes())]
+        return [self._weights([*options, option]) <= self.settings.max_weights for option in range(size)]
+
+    def _weights(self, options: Sequence[int]) -> int:
+        layers = self.space.layers(self._values(options), self.problem.num_cells)
+        return count_weights(layers, self.problem.channels, self.problem.task)
+
+    def _values(self, options: Sequence[int]) -> list[Any]:
+        kinds = self.space.options()
+        return [kinds[step % len(kinds)][option] for step, option in enumerate(options)]
+
+    def state(self) -> dict[str, Any]:
+        return self.policy.state()
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.policy.load_state(state)

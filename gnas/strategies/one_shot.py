@@ -1,0 +1,120 @@
+"""A supernet whose weights any genotype can inherit: every step trains one path drawn uniformly from the space.
+
+Guo et al., Single Path One-Shot Neural Architecture Search with Uniform Sampling, ECCV 2020.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gnas.engine import Engine, take_turns
+from gnas.graph import GraphBatch
+from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
+from gnas.optim import adam, autocast
+from gnas.runs import Run
+from gnas.space import SearchSpace
+from gnas.store import Capacity, GraphStore, Planned
+from gnas.strategies.base import SearchContext, SearchProblem
+from gnas.supernet import Supernet
+
+
+class OneShotTraining(EpochLoop):
+    """Epochs over a supernet with Adam; after ``train()`` its ``supernet`` hands out weights."""
+
+    def __init__(
+        self,
+        problem: SearchProblem,
+        context: SearchContext,
+        store: GraphStore,
+        epochs: int,
+        batch_size: int,
+        lr: float,
+        precision: str = "tf32",
+        run: Run | None = None,
+    ) -> None:
+        super().__init__(epochs, seeded(context.seed), run, None, context.should_stop)
+        torch.manual_seed(context.seed)
+        self.task, self.store, self.batch_size, self.precision = problem.task, store, batch_size, precision
+        self.supernet = Supernet(
+            problem.space, problem.task, problem.channels, problem.num_cells, operations=problem.operations
+        ).to(context.device)
+        self.optimizer = adam(self.supernet.weights(), lr, 0.0, context.device)
+        self.options = candidate_positions(problem.space)
+        self.width = sum(len(link.candidates) for link in problem.space.links())
+        self.meter = Meter(problem.task, context.device, steps_per_epoch(store, batch_size))
+        self.engine = Engine(self._step, context.device, context.engine)
+
+    def train(self) -> Supernet:
+        """Run to the end, or go on from where the run folder stands."""
+        take_turns([self.steps()])
+        return self.supernet
+
+    def plan(self) -> list[tuple[Planned, ...]]:
+        if self.step_number == 0:
+            with self.engine.on_stream():
+                self.meter.reset()
+        batches = self.store.plan(self.batch_size, self.generator)
+        device = self.engine.device
+        # A path travels as a batch does, as numbers in a tensor: a recorded step can then be replayed with another one.
+        return [(batch, Planned(self.draw().to(device), Capacity(0, 0, True))) for batch in batches]
+
+    def draw(self) -> Tensor:
+        """A path: for each node of each cell one of its candidates, as positions in the flat ``[cells, candidates]``."""
+        drawn = [
+            cell * self.width + options[int(torch.randint(len(options), (), generator=self.generator))]
+            for cell in range(self.supernet.num_cells)
+            for options in self.options
+        ]
+        return torch.tensor(drawn)
+
+    def _step(self, here: Planned, path: Planned) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        with autocast(self.engine.device, self.precision):
+            batch = self.store.batch(here.ids, here.capacity)
+            out = along(self.supernet, batch, path.ids)
+            loss = self.task.loss_value(out, batch)
+        loss.backward()
+        self.optimizer.step()
+        self.meter.add(out, batch, loss)
+
+    def finish_epoch(self) -> Record:
+        train = self.meter.read(self.epoch)
+        return {"train_loss": train["loss"], "train_metric": train["metric"]}
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "supernet": self.supernet.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "meter": self.meter.state(),
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.supernet.load_state_dict(state["supernet"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.meter.load_state(state["meter"])
+
+
+def along(supernet: Supernet, batch: GraphBatch, path: Tensor) -> Tensor:
+    """The supernet's output when each node follows the one candidate that ``path`` names."""
+    width = sum(len(link.candidates) for link in supernet.links)
+    nothing = supernet.filter_alphas.detach().new_zeros(supernet.num_cells * width)
+    mixing = nothing.index_fill(0, path, 1.0).view(supernet.num_cells, width)
+    h = supernet.encoder(batch.x)
+    for number, cell in enumerate(supernet.cells):
+        h = cell(h, batch, mixing[number])
+    return supernet.head(h, batch)
+
+
+def candidate_positions(space: SearchSpace) -> list[list[int]]:
+    """For each node of a cell the positions of its candidates in ``Supernet.mixing``'s order, ``zero`` left out."""
+    nodes: dict[int, list[int]] = {}
+    place = 0
+    for link in space.links():
+        for operation in link.candidates:
+            if operation != "zero":
+                nodes.setdefault(link.target, []).append(place)
+            place += 1
+    return list(nodes.values())

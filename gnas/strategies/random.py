@@ -1,0 +1,35 @@
+"""Random search: the strategy every other one has to beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gnas.genotype import Genotype
+from gnas.network import GraphModule, Network
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
+from gnas.strategies.brief import TrialSettings
+from gnas.strategies.trials import TrialSearch
+
+
+@dataclass(frozen=True)
+class RandomSearch(TrialSettings):
+    """Genotypes drawn uniformly from the space, each trained for ``epochs``, picked by validation."""
+
+    name: str = "random"
+
+    def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
+        return GenotypeTrials(self, problem, context).search(self.name)
+
+
+class GenotypeTrials(TrialSearch):
+    """Trials of genotypes, by default drawn uniformly."""
+
+    def propose(self) -> Genotype:
+        return self.problem.space.sample(self.rng, self.problem.num_cells)
+
+    def build(self, candidate: Genotype) -> GraphModule:
+        problem = self.problem
+        return Network(candidate, problem.task, problem.channels, operations=problem.operations)
+
+    def read(self, text: str) -> Genotype:
+        return Genotype.from_yaml(text)
