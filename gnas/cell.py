@@ -7,6 +7,7 @@ of them, mixed by weights it is handed; a found cell has one a link and needs no
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -34,19 +35,19 @@ class Cell(nn.Module):
     ) -> None:
         super().__init__()
         self.outputs, self.config = tuple(outputs), config
-        slots = []
-        for link in links:
-            for operation in link.candidates:
-                slots.append(Slot(link.source, link.target, operation, len(slots)))
-        slots = [s for s in slots if s.operation != "zero"]
-        self.stages = nn.ModuleList(Stage(group, channels, config) for group in _group(slots, level))
+        candidates = [(link, operation) for link in links for operation in link.candidates]
+        slots = [Slot(k.source, k.target, name, n) for n, (k, name) in enumerate(candidates) if name != "zero"]
+        stages = [Stage(group, channels, config) for group in _group(slots, level)]
+        self.stages = nn.ModuleList(stages)
         width = channels * len(self.outputs) if config.fusion == "concat" else channels
         self.fuse = StackedLinear(1, width, channels, bias=not config.norm)
         self.norm = StackedBatchNorm(1, channels) if config.norm else None
         self.alone = fused.Groups([0])
         # A cell's flat mixing weights, regrouped so that each stage reads a slice.
-        self.register_buffer("order", torch.tensor([s.index for t in self.stages for s in t.slots]), persistent=False)
-        self.sizes = [len(stage.slots) for stage in self.stages]
+        self.register_buffer(
+            "order", torch.tensor([s.index for stage in stages for s in stage.slots]), persistent=False
+        )
+        self.sizes = [len(stage.slots) for stage in stages]
 
     order: Tensor
 
@@ -68,11 +69,17 @@ class Cell(nn.Module):
     def walk(self, x: Tensor, batch: GraphBatch, weights: Tensor | None = None) -> dict[int, Tensor]:
         """All latent nodes, the input being node 0."""
         nodes = {0: x}
-        shares = [None] * len(self.sizes) if weights is None else weights.index_select(0, self.order).split(self.sizes)
-        for stage, share in zip(self.stages, shares, strict=True):
+        shares: Sequence[Tensor | None] = [None] * len(self.sizes)
+        if weights is not None:
+            shares = weights.index_select(0, self.order).split(self.sizes)
+        for stage, share in zip(self.in_order(), shares, strict=True):
             for target, value in zip(stage.targets, stage(nodes, x, batch, share), strict=True):
                 nodes[target] = nodes[target] + value if target in nodes else value
         return nodes
+
+    def in_order(self) -> list[Stage]:
+        """The stages, first to last."""
+        return cast("list[Stage]", list(self.stages))
 
     def _activated(self, out: Tensor, mask: Tensor | None) -> Tensor:
         norm = self.norm
@@ -85,27 +92,29 @@ class Cell(nn.Module):
     @torch.no_grad()
     def inherit(self, other: Cell) -> None:
         """Copy weights and running statistics from a cell that has, among others, all of this cell's operations."""
-        theirs = {key: place for stage in other.stages for key, place in stage.places().items()}
-        for stage in self.stages:
+        theirs = {key: place for stage in other.in_order() for key, place in stage.places().items()}
+        for stage in self.in_order():
             for key, mine in stage.places().items():
                 for (own, row), (source, source_row) in zip(mine, theirs[key], strict=True):
                     for name, value in source.state_dict().items():
                         own.state_dict()[name][row].copy_(value[source_row])
-        columns = slice(None)
+        weight: Tensor = other.fuse.weight
         if self.config.fusion == "concat":
-            width = self.fuse.weight.size(1) // len(self.outputs)
-            columns = torch.cat([torch.arange(width) + width * other.outputs.index(j) for j in self.outputs])
-        self.fuse.weight.copy_(other.fuse.weight[:, columns])
+            blocks = weight.chunk(len(other.outputs), dim=1)
+            weight = torch.cat([blocks[other.outputs.index(j)] for j in self.outputs], dim=1)
+        self.fuse.weight.copy_(weight)
         if self.fuse.bias is not None and other.fuse.bias is not None:
             self.fuse.bias.copy_(other.fuse.bias)
-        if self.norm is not None:
+        if self.norm is not None and other.norm is not None:
             self.norm.load_state_dict(other.norm.state_dict())
 
     def _fused(self, branches: list[Tensor]) -> Tensor:
         if self.config.fusion == "concat":
             return torch.cat(branches, dim=1)
         stacked = torch.stack(branches)
-        return {"sum": stacked.sum, "mean": stacked.mean, "max": stacked.amax}[self.config.fusion](dim=0)
+        if self.config.fusion == "max":
+            return stacked.amax(0)
+        return stacked.sum(0) if self.config.fusion == "sum" else stacked.mean(0)
 
 
 def _group(slots: Sequence[Slot], level: Callable[[int], int]) -> list[list[Slot]]:

@@ -18,7 +18,7 @@ from gnas.files import write_atomic
 from gnas.loop import Record
 from gnas.network import GraphModule
 from gnas.runs import Run
-from gnas.training import TrainConfig, TrainResult, describe_metric, train_seeds
+from gnas.training import TrainConfig, TrainResult, train_seeds
 
 
 @dataclass(frozen=True)
@@ -204,6 +204,3 @@ def keep_result(run: Run, result: TrainResult) -> None:
     if result.model is not None:
         checkpoint.save(run.path / "weights.safetensors", result.model.state_dict())
     run.write_json("result", result.to_dict())
-
-
-__all__ = ["Candidate", "Leaderboard", "Row", "compare", "describe_metric", "keep_result", "train_candidate"]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from gnas.cell import OperationTypes
 from gnas.datasets.base import Benchmark
 from gnas.diameter import Diameter, average_diameter
 from gnas.errors import InputError
@@ -19,7 +18,8 @@ from gnas.genotype import Genotype
 from gnas.loop import Record
 from gnas.runs import Run
 from gnas.space import SearchSpace
-from gnas.strategies import SearchResult, SearchStrategy, SingleLevel, search
+from gnas.stage import OperationTypes
+from gnas.strategies import GraphNAS, SearchResult, SearchStrategy, SingleLevel, search
 
 __all__ = ["DepthResult", "DepthRound", "Diameter", "average_diameter", "search_depth"]
 
@@ -41,7 +41,7 @@ class DepthRound:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """The genotype by its id; its file lies in the round's folder."""
+        """Plain values; the genotype by its id, its file lies in the round's folder."""
         return {**{f.name: getattr(self, f.name) for f in dataclasses.fields(self)}, "genotype": self.genotype.id}
 
 
@@ -100,7 +100,12 @@ def search_depth(
     The first search has ``start`` cells, by default half of the average diameter of the training graphs; never more than
     ``limit``. A network that aggregates nowhere counts as depth 1, which is noted. With a ``folder`` every round is a run
     of its own, ``round-1``, ``round-2``, ...: a finished one is not repeated on resume, an unfinished one goes on.
+
+    A network has no more aggregating cells than cells, so with our strategies the depth can only shrink; one of yours
+    may grow it, which is what the guard against cycles and ``limit`` are for.
     """
+    if isinstance(strategy, GraphNAS):
+        raise InputError("the depth search needs a strategy that finds genotypes; every layer of graphnas aggregates")
     if limit < 1 or max_rounds < 1 or (start is not None and start < 1):
         raise InputError(f"start, limit and max_rounds must be at least 1, not {start}, {limit} and {max_rounds}")
     space, strategy = space or SearchSpace(), strategy or SingleLevel()
@@ -112,26 +117,31 @@ def search_depth(
         part = None
         if run is not None:
             settings = _plain({"job": "search", "dataset": benchmark.name, "cells": cells, **shared})
-            part = run.part(f"round-{number}", settings, resume=not force, force=force)
+            part = run.continued(f"round-{number}", settings, force=force)
         try:
-            result = finished(part) or search(
-                benchmark,
-                space,
-                strategy,
-                channels=channels,
-                num_cells=cells,
-                seed=seed,
-                device=device,
-                engine=engine,
-                operations=operations,
-                run=part,
-                on_epoch=_labelled(on_epoch, number, cells),
-                should_stop=should_stop,
-            )
+            done = _finished(part)
+            if done is None:
+                found = search(
+                    benchmark,
+                    space,
+                    strategy,
+                    channels=channels,
+                    num_cells=cells,
+                    seed=seed,
+                    device=device,
+                    engine=engine,
+                    operations=operations,
+                    run=part,
+                    on_epoch=_labelled(on_epoch, number, cells),
+                    should_stop=should_stop,
+                )
+                done = _as_round(cells, found)
+                if part is not None:
+                    part.write_json("round", done.to_dict())
         finally:
             if part is not None:
                 part.close()
-        return _as_round(cells, result)
+        return done
 
     try:
         diameter = average_diameter(benchmark.train, seed=seed) if start is None else None
@@ -157,26 +167,19 @@ def _settle(
     """The loop itself: rounds until the depth is settled, and which of them is taken."""
     notes: list[str] = []
     rounds: list[DepthRound] = []
-    depth = _within(start, limit, "the start", notes)
-    while True:
-        done = one_round(len(rounds) + 1, depth)
-        rounds.append(done)
-        wanted = _within(done.searched, limit, f"round {len(rounds)}", notes)
+    wanted, reason = _within(start, limit, "the start", notes), ""
+    while not reason:
+        taken = one_round(len(rounds) + 1, wanted)
+        rounds.append(taken)
+        wanted = _within(taken.searched, limit, f"round {len(rounds)}", notes)
         seen = [r.initial for r in rounds]
-        if wanted == depth:
-            return _result(rounds, done, "unchanged", notes, diameter)
-        if wanted in seen:
-            cycle = rounds[seen.index(wanted) :]
-            best = (max if higher_is_better else min)(cycle, key=lambda r: r.val_metric)
-            return _result(rounds, best, "cycle", notes, diameter)
-        if len(rounds) == max_rounds:
-            return _result(rounds, done, "rounds", notes, diameter)
-        depth = wanted
-
-
-def _result(
-    rounds: Sequence[DepthRound], taken: DepthRound, reason: str, notes: list[str], diameter: Diameter | None
-) -> DepthResult:
+        if wanted == taken.initial:
+            reason = "unchanged"
+        elif wanted in seen:
+            reason, cycle = "cycle", rounds[seen.index(wanted) :]
+            taken = (max if higher_is_better else min)(cycle, key=lambda r: r.val_metric)
+        elif len(rounds) == max_rounds:
+            reason = "rounds"
     return DepthResult(tuple(rounds), taken.genotype, taken.searched, reason, tuple(notes), diameter)
 
 
@@ -191,27 +194,21 @@ def _within(depth: int, limit: int, where: str, notes: list[str]) -> int:
     return depth
 
 
-def finished(part: Run | None) -> SearchResult | None:
-    """The result a search left in its run folder, or None."""
-    done, genotype = (None, None) if part is None else (part.read_json("result"), part.genotype())
-    if part is None or done is None or genotype is None:
+def _finished(part: Run | None) -> DepthRound | None:
+    """A round that is already there."""
+    done, genotype = (None, None) if part is None else (part.read_json("round"), part.genotype())
+    if done is None or genotype is None or done["genotype"] != genotype.id:
         return None
-    return SearchResult(
-        genotype, part.history(), done["seconds"], done["strategy"], done["trained_epochs"], done["seed"]
-    )
+    return DepthRound(**{**done, "genotype": genotype})
 
 
 def _as_round(cells: int, result: SearchResult) -> DepthRound:
-    if not isinstance(result.genotype, Genotype):
-        raise InputError(f"the depth search needs a strategy that finds genotypes; {result.strategy} does not")
     last = result.history[-1]
-    metric = last.get("best_val_metric", last["val_metric"])
+    metric = last["best_val_metric"] if "best_val_metric" in last else last["val_metric"]
     return DepthRound(cells, result.genotype.depth(), result.genotype, metric, result.seconds)
 
 
-def _labelled(
-    on_epoch: Callable[[Record], None] | None, number: int, cells: int
-) -> Callable[[Record], None] | None:
+def _labelled(on_epoch: Callable[[Record], None] | None, number: int, cells: int) -> Callable[[Record], None] | None:
     return None if on_epoch is None else lambda record: on_epoch({"stage": f"round-{number}", "cells": cells, **record})
 
 
@@ -223,4 +220,6 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 def _described(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
-    return value if value is None or isinstance(value, bool | int | float | str) else getattr(value, "name", repr(value))
+    return (
+        value if value is None or isinstance(value, bool | int | float | str) else getattr(value, "name", repr(value))
+    )

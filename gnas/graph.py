@@ -101,6 +101,8 @@ class GraphBatch:
             x = x[:, None]
         if batch is None:
             batch, num_graphs = torch.zeros(x.size(0), dtype=torch.long, device=x.device), 1
+        if not torch.compiler.is_compiling():
+            _check_edges(edge_index, batch, x.size(0))
         if num_graphs is None:
             num_graphs = int(batch.max()) + 1 if batch.numel() else 0
         neighbors, order = Neighbors.from_edges(edge_index, x.size(0), x.size(0))
@@ -115,6 +117,17 @@ class GraphBatch:
             data.x, data.edge_index, getattr(data, "batch", None), getattr(data, "num_graphs", 1)
         )
         return dataclasses.replace(batch, y=data.y)
+
+
+def _check_edges(edge_index: Tensor, batch: Tensor, num_nodes: int) -> None:
+    """Refuse what the kernels, which trust their input, would read out of bounds."""
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise InputError(f"edge_index has the shape {list(edge_index.shape)}; [2, edges] is needed")
+    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < num_nodes:
+        low, high = int(edge_index.min()), int(edge_index.max())
+        raise InputError(f"edge_index names nodes {low} to {high}; the graph has {num_nodes}, counted from 0")
+    if batch.shape != (num_nodes,) or bool((batch.diff() < 0).any()):
+        raise InputError("batch must hold one graph number for each node, in ascending order")
 
 
 @dataclass(frozen=True)
@@ -192,8 +205,8 @@ class GraphSet:
         edges = torch.tensor([0] + [g.edge_index.size(1) for g in graphs]).cumsum(0)
 
         def rows(name: str) -> Tensor | None:
-            values = [getattr(g, name, None) for g in graphs]
-            if any(v is None for v in values):
+            values = [value for g in graphs if (value := getattr(g, name, None)) is not None]
+            if len(values) < len(graphs):
                 return None
             return torch.cat([v.reshape(1) if v.dim() == 0 else v for v in values])
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
@@ -43,7 +44,7 @@ class Run:
         self, path: str | Path, config: dict[str, Any] | None = None, *, resume: bool = False, force: bool = False
     ) -> None:
         self.path = Path(path)
-        self._lock = None
+        self._lock: IO[str] | None = None
         known = (self.path / "config.yaml").exists()
         if config is None:
             if not known:
@@ -128,8 +129,8 @@ class Run:
         except ValueError:
             raise InputError(f"{file}: not valid JSON; remove it and resume the run") from None
 
-    def write_genotype(self, genotype: Genotype) -> None:
-        genotype.save(self.path / "genotype.yaml")
+    def write_genotype(self, genotype: Any) -> None:
+        write_atomic(self.path / "genotype.yaml", genotype.to_yaml())
 
     def genotype(self) -> Genotype | None:
         """The genotype this run found or was given."""
@@ -139,6 +140,15 @@ class Run:
     def part(self, name: str, config: dict[str, Any], *, resume: bool = False, force: bool = False) -> Run:
         """A run inside this one: the search, a training, a baseline."""
         return Run(self.path / name, config, resume=resume, force=force)
+
+    def continued(self, name: str, config: dict[str, Any], *, force: bool = False) -> Run:
+        """A run inside this one that goes on if it has these settings; one with others is replaced."""
+        try:
+            same = Run(self.path / name).config == config
+        except InputError:  # there is none
+            same = False
+        keep = same and not force
+        return self.part(name, config, resume=keep, force=not keep)
 
     # -- guards -----------------------------------------------------------------------------------------------------
 
@@ -163,9 +173,10 @@ class Run:
     def _take_lock(self) -> None:
         if fcntl is None:
             return
-        self._lock = open(self.path / ".lock", "w")  # noqa: SIM115 - held as long as the run
+        lock = open(self.path / ".lock", "w")  # noqa: SIM115 - held as long as the run
+        self._lock = lock
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise InputError(f"{self.path}: another process is working in this run folder") from None
 
@@ -180,6 +191,8 @@ class Run:
             (self.path / name).unlink(missing_ok=True)
         for file in (self.path / "checkpoints").glob("*.safetensors"):
             file.unlink()
+        for part in self.path.glob("*/config.yaml"):
+            shutil.rmtree(part.parent)
 
 
 @contextlib.contextmanager

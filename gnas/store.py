@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -118,7 +119,9 @@ class GraphStore:
                 typical = math.ceil(float(total.mean()) * batch_size + 3.5 * spread)
                 usual.append(min(_round_up(typical + 1), _round_up(largest + 1)))
                 worst.append(_round_up(largest + 1))
-            self._buckets[batch_size] = list(dict.fromkeys([Capacity(*usual), Capacity(*worst)]))
+            self._buckets[batch_size] = list(
+                dict.fromkeys([Capacity(usual[0], usual[1]), Capacity(worst[0], worst[1])])
+            )
         return self._buckets[batch_size]
 
     # -- assembling a batch: on the device, by gathers alone --------------------------------------------------------
@@ -224,7 +227,7 @@ def _fits(graphs: GraphSet, device: torch.device) -> bool:
 
 
 def _moved(batch: GraphBatch, device: torch.device) -> GraphBatch:
-    changes = {}
+    changes: dict[str, Any] = {}
     for f in dataclasses.fields(batch):
         value = getattr(batch, f.name)
         if isinstance(value, Tensor):

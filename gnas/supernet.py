@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -114,7 +115,7 @@ class Supernet(GraphModule):
         network.encoder.load_state_dict(self.encoder.state_dict())
         network.head.load_state_dict(self.head.state_dict())
         for own, cell in zip(network.cells, self.cells, strict=True):
-            own.inherit(cell)
+            cast(Cell, own).inherit(cast(Cell, cell))
         return network
 
 
@@ -122,7 +123,8 @@ def _flat_order(links: tuple[SpaceLink, ...], space: SearchSpace) -> Tensor:
     """Positions in [filter candidates..., aggregator candidates...] that restore the order of the links."""
     filters = [k for k in links if space.level(k.target) != 2]
     first_aggregator = len(filters) * len(space.filters)
-    order, f, a = [], 0, first_aggregator
+    order: list[int] = []
+    f, a = 0, first_aggregator
     for link in links:
         size = len(link.candidates)
         if space.level(link.target) == 2:

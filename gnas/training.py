@@ -15,13 +15,12 @@ from torch import Tensor, nn
 from gnas.datasets.base import Benchmark
 from gnas.engine import Engine, take_turns
 from gnas.errors import InputError, choose
-from gnas.graph import GraphSet
+from gnas.evaluation import Evaluator
 from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
 from gnas.network import GraphModule
 from gnas.optim import adam, autocast, exponential_average, set_rate, use_precision
 from gnas.runs import Run
 from gnas.store import GraphStore, Planned
-from gnas.tasks import Task
 
 OPTIMIZERS = ("adam", "adamw")
 SCHEDULES = ("plateau", "cosine")
@@ -113,56 +112,12 @@ class Spread:
         return statistics.fmean(r.val for r in self.results)
 
 
-def evaluate(
-    model: GraphModule, graphs: GraphSet, batch_size: int = 128, device: torch.device | str = "cpu"
-) -> dict[str, float]:
-    """Loss and metric over a whole split: ``loss``, ``metric`` and ``metric_per_batch``."""
-    evaluator = Evaluator(model, GraphStore(graphs, device), batch_size)
-    return evaluator(0)
-
-
-class Evaluator:
-    """Evaluates a model on a store, again and again, with one recorded step."""
-
-    def __init__(
-        self,
-        model: GraphModule,
-        store: GraphStore,
-        batch_size: int,
-        mode: str = "auto",
-        precision: str = "float32",
-        stream: Any = None,
-    ) -> None:
-        self.model, self.store, self.precision = model, store, precision
-        self.plan = store.plan(batch_size)
-        self.meter = Meter(model.task, store.device, len(self.plan))
-        self.engine = Engine(self._step, store.device, mode, stream)
-
-    def _step(self, planned: Planned) -> None:
-        with torch.no_grad(), autocast(self.store.device, self.precision):
-            batch = self.store.batch(planned.ids, planned.capacity)
-            out = self.model(batch)
-            self.meter.add(out, batch, self.model.task.loss_value(out, batch))
-
-    def __call__(self, epoch: int) -> dict[str, float]:
-        was_training = self.model.training
-        self.model.eval()
-        with self.engine.on_stream():
-            self.meter.reset()
-            for planned in self.plan:
-                self.engine(planned)
-            figures = self.meter.read(epoch)
-        self.model.train(was_training)
-        return figures
-
-
 class Trainer(EpochLoop):
-    """One network on one benchmark with one seed."""
+    """One network trained from one seed; of ``stores`` it reads train and val, and test only in :meth:`result`."""
 
     def __init__(
         self,
         model: GraphModule,
-        benchmark: Benchmark,
         config: TrainConfig,
         seed: int,
         device: torch.device,
@@ -172,7 +127,7 @@ class Trainer(EpochLoop):
         should_stop: Callable[[], bool] | None = None,
     ) -> None:
         super().__init__(config.epochs, seeded(seed), run, on_epoch, should_stop, config.checkpoint_every)
-        self.model, self.config, self.seed, self.task = model.to(device), config, seed, benchmark.task
+        self.model, self.config, self.seed, self.task = model.to(device), config, seed, model.task
         self.stores = stores
         self.model.train()
         self.optimizer = adam(
@@ -343,7 +298,7 @@ def train_seeds(
         torch.manual_seed(seed)
         model = copy.deepcopy(build) if isinstance(build, GraphModule) else build()
         note = None if on_epoch is None else _noting(on_epoch, seed)
-        trainers.append(Trainer(model, benchmark, config, seed, device, stores, folder, note, should_stop))
+        trainers.append(Trainer(model, config, seed, device, stores, folder, note, should_stop))
     if device.type == "cuda":
         take_turns([trainer.steps() for trainer in trainers])
         return Spread(tuple(trainer.result() for trainer in trainers))
@@ -357,8 +312,3 @@ def train_seeds(
 
 def _noting(on_epoch: Callable[[Record], None], seed: int) -> Callable[[Record], None]:
     return lambda record: on_epoch({"seed": seed, **record})
-
-
-def describe_metric(task: Task, value: float) -> str:
-    """A metric for people: three decimals for errors, two for percentages."""
-    return f"{value:.2f}" if task.kind == "classification" else f"{value:.4f}"

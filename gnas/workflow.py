@@ -11,6 +11,7 @@ import torch
 from gnas import baselines
 from gnas.compare import Candidate, Leaderboard, compare
 from gnas.datasets.base import Benchmark
+from gnas.documents import read_text
 from gnas.genotype import Genotype
 from gnas.loop import Record
 from gnas.network import Network, width_for
@@ -18,6 +19,7 @@ from gnas.runs import Run
 from gnas.settings import Settings
 from gnas.space import SearchSpace
 from gnas.strategies import SearchResult, search, strategy
+from gnas.strategies.graphnas_space import GraphNASArchitecture
 from gnas.training import TrainConfig
 
 
@@ -30,7 +32,7 @@ class Discovery:
     leaderboard: Leaderboard
 
     @property
-    def genotype(self) -> Genotype:
+    def genotype(self) -> Genotype | GraphNASArchitecture:
         return self.search.genotype
 
 
@@ -42,8 +44,18 @@ def train_config(settings: Settings, dataset: str) -> TrainConfig:
     return config.with_(patience=settings.patience) if settings.patience else config
 
 
-def found(genotype: Genotype, benchmark: Benchmark, settings: Settings, name: str = "gnas") -> Candidate:
+def found(
+    genotype: Genotype | GraphNASArchitecture, benchmark: Benchmark, settings: Settings, name: str = "gnas"
+) -> Candidate:
     """A found network as an entry of a comparison."""
+    if isinstance(genotype, GraphNASArchitecture):
+        return Candidate(
+            name,
+            lambda: genotype.build(benchmark.task),
+            genotype.depth(),
+            found=True,
+            describe=f"graphnas {genotype.id}",
+        )
 
     def build(channels: int) -> Network:
         return Network(genotype, benchmark.task, channels, dropout=settings.dropout)
@@ -117,7 +129,7 @@ def search_part(
 ) -> SearchResult:
     """The search of a job, or its result if it is already there."""
     part = run.part("search", {"job": "search", **settings.to_dict()}, resume=not force, force=force)
-    done, genotype = part.read_json("result"), part.genotype()
+    done, genotype = part.read_json("result"), read_architecture(part)
     if done is not None and genotype is not None:
         part.close()
         return SearchResult(
@@ -144,6 +156,14 @@ def search_part(
     )
     part.close()
     return result
+
+
+def read_architecture(run: Run) -> Genotype | GraphNASArchitecture | None:
+    """What a search left in its folder: a genotype, or GraphNAS's own kind of architecture."""
+    file = run.path / "genotype.yaml"
+    if file.exists() and read_text(file).startswith("format: gnas-graphnas"):
+        return GraphNASArchitecture.load(file)
+    return run.genotype()
 
 
 def summarise(benchmark: Benchmark) -> Record:

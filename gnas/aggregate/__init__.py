@@ -7,6 +7,7 @@ A receiver without senders gets zeros. Equal maxima send their gradient to the f
 
 from __future__ import annotations
 
+import importlib
 import os
 from types import ModuleType
 
@@ -64,9 +65,7 @@ def _has_triton() -> bool:
 def _module(device: torch.device) -> ModuleType:
     name = implementation(device)
     if name == "triton":
-        from gnas.aggregate import triton_kernels
-
-        return triton_kernels
+        return importlib.import_module("gnas.aggregate.triton_kernels")
     return {"reference": reference, "cpu": cpu}[name]
 
 

@@ -8,6 +8,7 @@ PyTorch operations (``torch``) and Triton (``triton``); the device decides, the 
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Sequence
 from types import ModuleType
@@ -41,9 +42,7 @@ def implementation(device: torch.device) -> str:
 def _module(h: Tensor) -> ModuleType:
     # The kernels compute in float32; float64 is for tests and checks.
     if implementation(h.device) == "triton" and h.dtype != torch.float64:
-        from gnas.fused import triton_kernels
-
-        return triton_kernels
+        return importlib.import_module("gnas.fused.triton_kernels")
     return torch_kernels
 
 

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import torch
 
-from gnas.genotype import Genotype
 from gnas.graph import GraphSet
 from gnas.loop import Record
 from gnas.runs import Run
@@ -42,11 +41,24 @@ class SearchContext:
     should_stop: Callable[[], bool] | None = None
 
 
+class Architecture(Protocol):
+    """What a search finds: a :class:`Genotype`, or another strategy's own value with the same face."""
+
+    @property
+    def id(self) -> str: ...
+
+    def depth(self) -> int: ...
+
+    def formulas(self) -> tuple[str, ...]: ...
+
+    def to_yaml(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class SearchResult:
     """What a search gives: the genotype, how it came about, and what it cost."""
 
-    genotype: Genotype
+    genotype: Any  # an Architecture; a Genotype from every strategy but GraphNAS
     history: list[Record] = field(repr=False)
     seconds: float
     strategy: str
@@ -69,6 +81,7 @@ class SearchResult:
 class SearchStrategy(Protocol):
     """A way to search: settings in its fields, the work in ``search``."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult: ...

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 
-from gnas.datasets.base import Benchmark
 from gnas.engine import take_turns
 from gnas.errors import InputError, choose
 from gnas.loop import Record
@@ -69,10 +67,7 @@ def train_briefly(
         engine=context.engine,
         checkpoint_every=max(1, settings.epochs // 4),
     )
-    posed = cast(Benchmark, problem)  # a trainer reads nothing of it but the task
-    trainer = Trainer(
-        model, posed, config, seed, context.device, dict(stores), folder, should_stop=context.should_stop
-    )
+    trainer = Trainer(model, config, seed, context.device, dict(stores), folder, should_stop=context.should_stop)
     torch.manual_seed(seed)
     take_turns([trainer.steps()])
     best = trainer.history[trainer.best_epoch - 1]

@@ -12,7 +12,7 @@ from gnas.graph import GraphBatch
 from gnas.optim import autocast
 from gnas.store import Planned
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
-from gnas.strategies.gradient import GradientSearch
+from gnas.strategies.gradient import GradientSearch, check_settings
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Darts:
     name: str = "darts"
 
     def __post_init__(self) -> None:
+        check_settings(self)
         if self.order not in (1, 2):
             raise InputError(f"darts has order 1 or 2, not {self.order!r}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from typing import Any
@@ -9,13 +10,25 @@ from typing import Any
 import torch
 
 from gnas.engine import Engine, take_turns
+from gnas.errors import InputError
+from gnas.evaluation import Evaluator
 from gnas.genotype import Genotype
+from gnas.graph import GraphSet
 from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
 from gnas.optim import adam, set_rate, sgd, use_precision
 from gnas.store import GraphStore, Planned
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.supernet import Supernet
-from gnas.training import Evaluator
+
+
+def check_settings(settings: Any) -> None:
+    """Values a gradient search can work with."""
+    for name in ("epochs", "batch_size"):
+        if getattr(settings, name) < 1:
+            raise InputError(f"{name} is {getattr(settings, name)!r}; it must be at least 1")
+    for name in ("lr", "alpha_lr"):
+        if not getattr(settings, name) > 0:
+            raise InputError(f"{name} is {getattr(settings, name)!r}; it must be above 0")
 
 
 class GradientSearch(EpochLoop):
@@ -56,7 +69,7 @@ class GradientSearch(EpochLoop):
             self.engine.stream,
         )
 
-    def _halves(self) -> tuple[Any, Any]:
+    def _halves(self) -> tuple[GraphSet, GraphSet]:
         """Half of the training graphs for the search, the other half held out; a single graph serves as both."""
         train = self.problem.train
         if len(train) == 1:
@@ -172,10 +185,8 @@ def second_level_counts(genotype: Genotype) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _masked_halves(graph: Any, seed: int) -> tuple[Any, Any]:
+def _masked_halves(graph: GraphSet, seed: int) -> tuple[GraphSet, GraphSet]:
     """Transductive data: both halves are the same graph, each counting half of the training rows."""
-    import dataclasses
-
     rows = torch.ones(graph.y.size(0), dtype=torch.bool) if graph.mask is None else graph.mask
     chosen = rows.nonzero().flatten()
     chosen = chosen[torch.randperm(len(chosen), generator=seeded(seed))]

@@ -9,7 +9,7 @@ import torch
 from gnas.optim import autocast
 from gnas.store import Planned
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
-from gnas.strategies.gradient import GradientSearch
+from gnas.strategies.gradient import GradientSearch, check_settings
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,9 @@ class SingleLevel:
     stop_on_collapse: float | None = None
     precision: str = "tf32"
     name: str = "single-level"
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
         return _SingleLevelSearch(self, problem, context).search(self.name)

@@ -5,13 +5,13 @@ The budget is counted the same way for all of them: epochs trained and seconds s
 
 from __future__ import annotations
 
+import gc
 import time
 from typing import Any
 
 import numpy as np
 import torch
 
-from gnas.errors import InputError
 from gnas.loop import NotFinite, Record
 from gnas.network import GraphModule
 from gnas.optim import use_precision
@@ -136,13 +136,18 @@ class TrialSearch:
         weights = {"num_weights": model.num_weights()}
         folder = self._folder(candidate)
         try:
-            return {**weights, **train_briefly(model, self.settings, self.problem, self.context, self.stores, seed, folder)}
+            return {
+                **weights,
+                **train_briefly(model, self.settings, self.problem, self.context, self.stores, seed, folder),
+            }
         except (NotFinite, torch.OutOfMemoryError) as error:
             reason, seconds = str(error).splitlines()[0], time.perf_counter() - started
             return {**weights, "val_metric": None, "failed": reason, "epochs": self.settings.epochs, "seconds": seconds}
         finally:
             if folder is not None:
                 folder.close()
+            if self.context.device.type == "cuda":
+                gc.collect()  # a trainer and its recorded steps hold each other, and with them the memory of the device
 
     # -- going on ----------------------------------------------------------------------------------------------------
 
@@ -151,12 +156,7 @@ class TrialSearch:
         run = self.context.run
         if run is None:
             return None
-        config = {"trial": len(self.history) + 1, "genotype": candidate.id}
-        try:
-            same = Run(run.path / "trial").config == config
-        except InputError:
-            same = False
-        return run.part("trial", config, resume=same, force=not same)
+        return run.continued("trial", {"trial": len(self.history) + 1, "genotype": candidate.id})
 
     def _keep(self, record: Record) -> None:
         run = self.context.run

@@ -1,0 +1,167 @@
+"""Anyone's own graphs: the kind of thing given decides how it is read; the rest is inferred or said by the caller."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from gnas.datasets.assemble import assemble, encode_raw, encoding_of
+from gnas.datasets.base import Benchmark
+from gnas.datasets.bundle import unpack
+from gnas.datasets.encoding import Encoding
+from gnas.datasets.inputs import Categorical
+from gnas.datasets.molecules import read_smiles, read_smiles_csv
+from gnas.datasets.nx import is_networkx, read_networkx
+from gnas.datasets.options import Options
+from gnas.datasets.pyg import read_pyg
+from gnas.datasets.raw import RawGraphs, Reading
+from gnas.datasets.sequences import given_indices, parts_of
+from gnas.datasets.splits import DEFAULT_FRACTIONS
+from gnas.datasets.tables import read_folder
+from gnas.errors import InputError, choose
+from gnas.graph import GraphSet
+from gnas.tasks import Task
+
+FORMS = (
+    "PyG data (a dataset, a list of Data, one Data with masks, a (train, val, test) tuple), NetworkX graphs, "
+    "a folder with graphs.csv, nodes.csv and edges.csv, a .csv of SMILES, or a .npz bundle"
+)
+
+
+def load_custom(
+    data: Any,
+    *,
+    seed: int = 0,
+    name: str | None = None,
+    level: str | None = None,
+    kind: str | None = None,
+    metric: str | None = None,
+    loss: str | None = None,
+    categorical: Categorical = None,
+    target: str | Sequence[str] | None = None,
+    split: str | None = None,
+    fractions: Sequence[float] = DEFAULT_FRACTIONS,
+    standardise: bool = True,
+    skip_bad: bool = False,
+    **unknown: Any,
+) -> Benchmark:
+    """A benchmark from one's own data; see ``describe`` for what was inferred.
+
+    ``level``, ``kind``, ``metric`` and ``loss`` override the task, ``categorical`` (True, False or column names) the
+    input; ``target`` names attributes or columns. ``split``: given, random, stratified or scaffold; None: given if the
+    data bring one, else random. ``skip_bad`` leaves out SMILES that do not parse.
+    """
+    if unknown:
+        choose(next(iter(unknown)), [f.name for f in fields(Options)], "option")
+    options = Options(
+        seed=seed,
+        name=name,
+        level=level,
+        kind=kind,
+        metric=metric,
+        loss=loss,
+        categorical=categorical,
+        target=target,
+        split=split,
+        fractions=fractions,
+        standardise=standardise,
+        skip_bad=skip_bad,
+    )
+    data = _path(data)
+    if isinstance(data, Benchmark):
+        return _adjusted(data, options)
+    if _is_bundle(data):
+        return _adjusted(unpack(data), options)
+    how = Reading(
+        target=options.targets,
+        level=options.level,
+        text=options.text,
+        text_labels=options.kind == "classification",
+        given=options.split in (None, "given"),
+        skip_bad=options.skip_bad,
+    )
+    return assemble(_read(data, how), options)
+
+
+def encode(data: Any, encoding: Encoding | None, task: Task) -> GraphSet:
+    """New data as a network trained on ``task`` reads it, in any form ``load_custom`` takes, or SMILES texts.
+
+    Targets may be missing: NaN or class -1 stands for them. ``encoding=None`` takes PyG objects with x as it is.
+    """
+    encoding = encoding or encoding_of(task)
+    data = _path(data)
+    if isinstance(data, Benchmark) or _is_bundle(data):
+        raise InputError("a benchmark is already encoded; give one of its splits to the network")
+    texts = tuple(c.name for c in (*encoding.nodes, *encoding.edges) if c.kind == "vocabulary")
+    target = encoding.asked or (encoding.targets if encoding.source in ("tables", "smiles") else ())
+    how = Reading(target, task.level, texts, text_labels=task.kind == "classification", given=False, unlabelled=True)
+    return encode_raw(_read(data, how), encoding, task)
+
+
+def _path(data: Any) -> Any:
+    """A text as a path, ``~`` expanded; anything else as it is."""
+    try:
+        return Path(data).expanduser() if isinstance(data, str | Path) else data
+    except RuntimeError as error:  # ~name of nobody
+        raise InputError(f"{str(data)[:100]!r} is not a path ({error})") from None
+
+
+def _is_bundle(data: Any) -> bool:
+    return isinstance(data, Path) and data.suffix.lower() == ".npz"
+
+
+def _adjusted(benchmark: Benchmark, options: Options) -> Benchmark:
+    """A finished benchmark under another name, loss or metric; its splits are made, so a seed changes nothing."""
+    default = Options()
+    changed = [f.name for f in fields(Options) if getattr(options, f.name) != getattr(default, f.name)]
+    fixed = [c for c in changed if c not in ("name", "loss", "metric", "seed")]
+    if fixed:
+        raise InputError(
+            f"{benchmark.name} is a finished benchmark: {fixed[0]} cannot change (name, loss and metric can)"
+        )
+    if not changed:
+        return benchmark
+    task = benchmark.task
+    task = dataclasses.replace(task, loss=options.loss or task.loss, metric=options.metric or task.metric)
+    return dataclasses.replace(benchmark, name=options.name or benchmark.name, task=task)
+
+
+def _read(data: Any, how: Reading) -> RawGraphs:
+    if isinstance(data, Path):
+        return _read_path(data, how)
+    parts = parts_of(data)
+    if parts is None:
+        raise InputError(f"cannot read graphs from a {type(data).__name__}; give {FORMS}")
+    graphs, place = parts.graphs, parts.place
+    if not graphs:
+        raise InputError("no graphs: the list is empty")
+    if all(isinstance(g, str) for g in graphs):
+        if how.unlabelled:
+            return read_smiles(graphs)
+        raise InputError("SMILES texts have no targets; put them in a .csv with a smiles and a y column")
+    read = read_networkx if is_networkx(graphs[0]) else read_pyg
+    raw = read(graphs, place, how)
+    if how.given and parts.split is not None:
+        raw = dataclasses.replace(raw, graph_split=parts.split, row_split=None)
+    if how.given and parts.indices is not None:
+        raw = given_indices(raw, parts.indices)
+    return dataclasses.replace(raw, name=parts.name or raw.name)
+
+
+def _read_path(path: Path, how: Reading) -> RawGraphs:
+    try:
+        if path.is_dir():
+            return read_folder(path, how)
+        exists = path.is_file()
+    except (OSError, ValueError) as error:  # a name the file system does not take
+        raise InputError(f"{str(path)[:100]!r} is not a path ({error})") from None
+    if not exists:
+        raise InputError(f"{str(path)!r} is neither a file nor a folder; give {FORMS}")
+    if path.suffix.lower() in (".pt", ".pth", ".pkl", ".pickle"):
+        raise InputError(f"{path.name}: pickles can run code and are not opened; load it yourself and pass the objects")
+    if path.suffix.lower() != ".csv":
+        raise InputError(f"{path.name}: unknown kind of file; give {FORMS}")
+    return read_smiles_csv(path, how)

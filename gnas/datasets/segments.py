@@ -1,0 +1,87 @@
+"""Superpixels of all raw images: on several processes, and kept part by part so that an interruption costs little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+from gnas.datasets.cache import Array, BrokenFile, read_arrays, write_arrays
+from gnas.datasets.compact import starts
+from gnas.datasets.images import find_images, read_images
+from gnas.datasets.slic import SLIC, Slic, superpixels
+from gnas.datasets.sources import Options
+
+_PART = 500  # images to a part: what an interrupted preparation loses at most, for each worker
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Superpixels of many images."""
+
+    nodes: Array  # [G] superpixels of each image
+    color: Array  # [N, C] float16
+    center: Array  # [N, 2] uint16, pixels x 1024
+    label: Array  # [G]
+
+    def cut(self, first: int, last: int) -> Nodes:
+        """Images ``first`` to ``last`` (not included)."""
+        a, b = starts(self.nodes)[[first, last]]
+        return Nodes(self.nodes[first:last], self.color[a:b], self.center[a:b], self.label[first:last])
+
+
+def read_raw(name: str, root: Path, folder: Path, options: Options) -> dict[str, Nodes]:
+    """Superpixels of the raw images. Parts are kept in ``folder`` as they finish; what is there is not done again."""
+    images = read_images(name, find_images(name, root) or root)
+    total, done = sum(len(i) for i, _ in images.values()), 0
+    result = {}
+    for split, (pictures, labels) in images.items():
+        found = []
+        for part in _parts(pictures, folder, f"{name}-{split}", SLIC[name], options.workers):
+            found.append(part)
+            done += part["nodes"].size
+            options.on_progress("superpixels", done, total)
+        nodes, color, center = (np.concatenate([p[key] for p in found]) for key in ("nodes", "color", "center"))
+        result[split] = Nodes(nodes, color, center, labels)
+    return result
+
+
+def _parts(images: Array, folder: Path, name: str, how: Slic, workers: int) -> Iterable[dict[str, Array]]:
+    """Parts in order, on several processes if asked for."""
+    jobs = [(folder / f"{name}-{i:06d}.npz", images[i : i + _PART]) for i in range(0, len(images), _PART)]
+    make = partial(_part, how=how)
+    if workers <= 1:
+        yield from map(make, jobs)
+        return
+    # Not forked: a fork of a process that has used torch's threads can hang.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        waiting, queue = [], iter(jobs)
+        for job in islice(queue, 2 * workers):
+            waiting.append(pool.submit(make, job))
+        while waiting:
+            part = waiting.pop(0).result()
+            for job in islice(queue, 1):
+                waiting.append(pool.submit(make, job))
+            yield part
+
+
+def _part(job: tuple[Path, Array], how: Slic) -> dict[str, Array]:
+    path, images = job
+    if path.is_file():
+        try:
+            arrays, about = read_arrays(path)
+            if about == {"images": len(images)} and arrays["nodes"].size == len(images):
+                return arrays
+        except (BrokenFile, KeyError):
+            pass  # done again
+    found = [superpixels(image, how) for image in images]
+    color, center = (np.concatenate(column) for column in zip(*found, strict=True))
+    arrays = {"nodes": np.array([len(c) for c, _ in found], np.int32), "color": color, "center": center}
+    write_arrays(path, arrays, {"images": len(images)})
+    return arrays

@@ -1,0 +1,57 @@
+"""Loss and metric of a model over a whole split."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gnas.engine import Engine
+from gnas.graph import GraphSet
+from gnas.loop import Meter
+from gnas.network import GraphModule
+from gnas.optim import autocast
+from gnas.store import GraphStore, Planned
+
+
+def evaluate(
+    model: GraphModule, graphs: GraphSet, batch_size: int = 128, device: torch.device | str = "cpu"
+) -> dict[str, float]:
+    """Loss and metric over a whole split: ``loss``, ``metric`` and ``metric_per_batch``."""
+    evaluator = Evaluator(model, GraphStore(graphs, device), batch_size)
+    return evaluator(0)
+
+
+class Evaluator:
+    """Evaluates a model on a store, again and again, with one recorded step."""
+
+    def __init__(
+        self,
+        model: GraphModule,
+        store: GraphStore,
+        batch_size: int,
+        mode: str = "auto",
+        precision: str = "float32",
+        stream: Any = None,
+    ) -> None:
+        self.model, self.store, self.precision = model, store, precision
+        self.plan = store.plan(batch_size)
+        self.meter = Meter(model.task, store.device, len(self.plan))
+        self.engine = Engine(self._step, store.device, mode, stream)
+
+    def _step(self, planned: Planned) -> None:
+        with torch.no_grad(), autocast(self.store.device, self.precision):
+            batch = self.store.batch(planned.ids, planned.capacity)
+            out = self.model(batch)
+            self.meter.add(out, batch, self.model.task.loss_value(out, batch))
+
+    def __call__(self, epoch: int) -> dict[str, float]:
+        was_training = self.model.training
+        self.model.eval()
+        with self.engine.on_stream():
+            self.meter.reset()
+            for planned in self.plan:
+                self.engine(planned)
+            figures = self.meter.read(epoch)
+        self.model.train(was_training)
+        return figures

@@ -1,0 +1,127 @@
+"""Imports point one way, the values are free of torch, and importing the package is quick and silent."""
+
+import ast
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gnas
+
+PACKAGE = Path(gnas.__file__).parent
+
+# Files and folders in import order: each may import only from lines above it, and from its own folder.
+ORDER = [
+    *("errors", "files", "formula", "documents", "genotype", "authors", "gap", "space"),
+    *("graph", "aggregate", "fused", "operations", "stage", "cell", "tasks", "network", "supernet"),
+    *("plugins", "baselines", "datasets", "store", "engine", "checkpoint", "runs", "optim", "loop", "training"),
+    *("strategies", "diameter", "depth", "settings", "compare", "workflow", "reproduce", "report", "cluster", "cli"),
+]
+TORCH_FREE = ("errors", "files", "formula", "documents", "genotype", "authors", "gap", "space")
+
+
+def files() -> list[Path]:
+    return [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+
+
+def part(path: Path) -> str:
+    """The line of ORDER a file belongs to."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported(path: Path) -> set[str]:
+    """Every module a file imports anywhere in it, with full names."""
+    names = set()
+    here = ["gnas", *path.relative_to(PACKAGE).with_suffix("").parts]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = [*here[: -node.level], node.module] if node.level else [node.module]
+            module = ".".join(filter(None, base))
+            names |= {f"{module}.{alias.name}" for alias in node.names} if module == "gnas" else {module}
+    return names
+
+
+def inner(path: Path) -> set[str]:
+    """The lines of ORDER a file imports from."""
+    return {name.split(".")[1] for name in imported(path) if name.startswith("gnas.")}
+
+
+def test_every_file_has_its_place() -> None:
+    missing = {part(path) for path in files()} - set(ORDER) - {"__main__"}
+    assert not missing, f"add to ORDER in this file: {', '.join(sorted(missing))}"
+    assert len(ORDER) == len(set(ORDER))
+
+
+def test_imports_point_one_way() -> None:
+    wrong = []
+    for path in files():
+        mine = part(path)
+        if mine not in ORDER:
+            continue
+        allowed = {mine, *ORDER[: ORDER.index(mine)]}
+        wrong += [f"{path.relative_to(PACKAGE)} imports {name}" for name in sorted(inner(path) - allowed)]
+    assert not wrong, "; ".join(wrong)
+
+
+def test_the_values_import_no_torch() -> None:
+    assert set(TORCH_FREE) == set(ORDER[: len(TORCH_FREE)])
+    for name in TORCH_FREE:
+        path = PACKAGE / f"{name}.py"
+        if path.exists():
+            outside = {found.split(".")[0] for found in imported(path)}
+            assert not outside & {"torch", "torch_geometric"}, name
+
+
+def test_the_values_work_where_torch_is_not_installed() -> None:
+    present = [name for name in TORCH_FREE if (PACKAGE / f"{name}.py").exists()]
+    code = f"""
+import importlib, sys, types
+for name in ("torch", "torch_geometric"):
+    sys.modules[name] = None  # an import of it now fails
+package = types.ModuleType("gnas")
+package.__path__ = [{str(PACKAGE)!r}]
+sys.modules["gnas"] = package
+for name in {present!r}:
+    importlib.import_module("gnas." + name)
+from gnas.gap import zoo
+print(zoo("gatedgcn", 1).formulas()[0])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[identity | dense(sum(dense))]\n", "")
+
+
+def test_import_is_quick_and_silent() -> None:
+    seconds = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-c", "import gnas"], capture_output=True, text=True, check=False)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        seconds.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+        if seconds[-1] < 3:
+            break
+    assert min(seconds) < 3
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("import torch.nn as nn", {"torch.nn"}),
+        ("from gnas import gap, space", {"gnas.gap", "gnas.space"}),
+        ("def f():\n    from gnas.cell import Cell", {"gnas.cell"}),
+        ("from . import cpu", {"gnas.aggregate"}),
+        ("from ..graph import Neighbors", {"gnas.graph"}),
+    ],
+)
+def test_the_reader_of_imports_sees_them_all(
+    text: str, wanted: set, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
+    (tmp_path / "aggregate").mkdir()
+    path = tmp_path / "aggregate" / "triton_kernels.py"
+    path.write_text(text, encoding="utf-8")
+    assert imported(path) == wanted
