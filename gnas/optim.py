@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import nn
@@ -42,6 +43,17 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
             group["lr"].fill_(rate)
         else:
             group["lr"] = rate
+
+
+def restore(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """Load a saved state. A learning rate that is a tensor keeps its place: a recorded step reads it from there."""
+    rates = [group["lr"] for group in optimizer.param_groups]
+    optimizer.load_state_dict(state)
+    for group, rate in zip(optimizer.param_groups, rates, strict=True):
+        if isinstance(rate, torch.Tensor):
+            group["lr"] = rate.fill_(float(group["lr"]))
+        else:
+            group["lr"] = float(group["lr"])
 
 
 @torch.no_grad()

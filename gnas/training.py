@@ -18,7 +18,7 @@ from gnas.errors import InputError, choose
 from gnas.evaluation import Evaluator
 from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
 from gnas.network import GraphModule
-from gnas.optim import adam, autocast, exponential_average, set_rate, use_precision
+from gnas.optim import adam, autocast, exponential_average, restore, set_rate, use_precision
 from gnas.runs import Run
 from gnas.store import GraphStore, Planned
 
@@ -221,7 +221,7 @@ class Trainer(EpochLoop):
         self.model.load_state_dict(state["model"])
         if self.average is not None:
             self.average.load_state_dict(state["average"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        restore(self.optimizer, state["optimizer"])
         self.meter.load_state(state["meter"])
         device = self.engine.device
         self.best = {name: value.to(device) for name, value in state["best"].items()}

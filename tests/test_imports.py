@@ -16,8 +16,9 @@ PACKAGE = Path(gnas.__file__).parent
 ORDER = [
     *("errors", "files", "formula", "documents", "genotype", "authors", "gap", "space"),
     *("graph", "aggregate", "fused", "operations", "stage", "cell", "tasks", "network", "supernet"),
-    *("plugins", "baselines", "datasets", "store", "engine", "checkpoint", "runs", "optim", "loop", "training"),
-    *("strategies", "diameter", "depth", "settings", "compare", "workflow", "reproduce", "report", "cluster", "cli"),
+    *("plugins", "baselines", "datasets", "store", "engine", "checkpoint", "runs"),
+    *("optim", "loop", "evaluation", "training", "strategies", "diameter", "depth"),
+    *("settings", "compare", "workflow", "reproduce", "report", "cluster", "cli"),
 ]
 TORCH_FREE = ("errors", "files", "formula", "documents", "genotype", "authors", "gap", "space")
 

@@ -26,6 +26,11 @@ class Facts:
     tolerance: float = 0.0
     slack: int = 0  # allowed difference of the smallest and the largest graph
 
+    @property
+    def drawn(self) -> bool:
+        """Whether the data is a random draw, so that another seed gives another dataset of the same kind."""
+        return self.tolerance > 0
+
 
 def node_task(classes: int, signals: int) -> Task:
     return Task("node", "classification", classes, (signals,), loss="weighted_cross_entropy", metric="class_accuracy")

@@ -1,8 +1,9 @@
 """PATTERN and CLUSTER: stochastic block models, drawn graph by graph; a seed gives the same bytes everywhere.
 
-Published PATTERN used 100 patterns of 5 to 34 nodes, drawn once, whose mean size came out as 21.4; with patterns of 20
-nodes, as sometimes quoted, neither its smallest graph (44 nodes) nor its 6,099 edges a graph are possible. Our draw of
-the 100 sizes is repeated until their mean is 21.4 +- 0.1, so every seed has the published number of nodes and edges.
+Published PATTERN drew its 100 patterns once, with 5 to 34 nodes each, and their mean size came out as 21.4. (Patterns of
+20 nodes, as sometimes quoted, would give graphs of at least 45 nodes and 5,891 edges on average; published are 44 and
+6,099.) So few sizes have a mean that varies by 0.9 between draws, which would move the number of edges by 2 %: our draw is
+repeated until their mean is 21.4 +- 0.1.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -73,15 +74,16 @@ def _parts(images: Array, folder: Path, name: str, how: Slic, workers: int) -> I
 
 def _part(job: tuple[Path, Array], how: Slic) -> dict[str, Array]:
     path, images = job
+    mark = {"images": len(images), "crc": zlib.crc32(images.tobytes())}
     if path.is_file():
         try:
             arrays, about = read_arrays(path)
-            if about == {"images": len(images)} and arrays["nodes"].size == len(images):
+            if about == mark and arrays["nodes"].size == len(images):
                 return arrays
         except (BrokenFile, KeyError):
             pass  # done again
     found = [superpixels(image, how) for image in images]
     color, center = (np.concatenate(column) for column in zip(*found, strict=True))
     arrays = {"nodes": np.array([len(c) for c, _ in found], np.int32), "color": color, "center": center}
-    write_arrays(path, arrays, {"images": len(images)})
+    write_arrays(path, arrays, mark)
     return arrays

@@ -58,8 +58,7 @@ class Opened(NamedTuple):
 
 def prepared_name(name: str, seed: int = 0) -> str:
     """Path of the prepared file under the data root."""
-    drawn = BENCHMARKS[name].tolerance > 0
-    return f"{name}/{name}-seed{seed}.npz" if drawn and seed else f"{name}/{name}.npz"
+    return f"{name}/{name}-seed{seed}.npz" if BENCHMARKS[name].drawn and seed else f"{name}/{name}.npz"
 
 
 def open_splits(name: str, sources: tuple[Source, ...], root: Path, options: Options) -> Opened:

@@ -13,7 +13,7 @@ from gnas.datasets.benchmarks import SPLITS
 from gnas.datasets.cache import Array, BrokenFile, read_npz
 from gnas.datasets.compact import Compact, Splits
 from gnas.datasets.root import find
-from gnas.datasets.smiles import read_smiles
+from gnas.datasets.smiles import import_rdkit, read_smiles
 from gnas.datasets.sources import Options, Source
 from gnas.errors import InputError
 from gnas.graph import GraphSet
@@ -69,14 +69,8 @@ def _from_prepared(split: str, arrays: dict[str, Array]) -> Compact:
 
 def read_raw(root: Path, options: Options) -> Splits:
     """Every row of the SMILES file, in order, as rdkit reads it."""
-    path = find(root, SMILES)
-    rows: dict[str, list[tuple[str, float]]] = {split: [] for split in SPLITS}
-    with open(path or root / SMILES, newline="", encoding="utf-8") as file:
-        for number, row in enumerate(csv.DictReader(file), start=2):
-            try:
-                rows[row["split"]].append((row["smiles"], float(row["y"])))
-            except (KeyError, TypeError, ValueError):
-                raise BrokenFile(f"{SMILES}, line {number}: needs split (train, val or test), smiles and y") from None
+    import_rdkit()  # say at once that it is missing
+    rows = _read_csv(find(root, SMILES) or root / SMILES)
     total, done = sum(map(len, rows.values())), 0
     splits: Splits = {}
     for split in SPLITS:
@@ -85,11 +79,32 @@ def read_raw(root: Path, options: Options) -> Splits:
     return splits
 
 
-def _from_smiles(rows: list[tuple[str, float]], done: int, total: int, options: Options) -> Compact:
+_Row = tuple[int, str, float]  # line, SMILES, target
+
+
+def _read_csv(path: Path) -> dict[str, list[_Row]]:
+    rows: dict[str, list[_Row]] = {split: [] for split in SPLITS}
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            table = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BrokenFile(f"{SMILES} cannot be read: {error}") from None
+    for line, row in enumerate(table, start=2):
+        try:
+            rows[row["split"]].append((line, row["smiles"] or "", float(row["y"])))
+        except (KeyError, TypeError, ValueError):
+            raise BrokenFile(f"{SMILES}, line {line}: needs split (train, val or test), smiles and y") from None
+    return rows
+
+
+def _from_smiles(rows: list[_Row], done: int, total: int, options: Options) -> Compact:
     atoms, bonds, types = [], [], []
-    for i, (text, _) in enumerate(rows):
-        molecule = read_smiles(text)
-        atoms.append(molecule.numbers())
+    for i, (line, text, _) in enumerate(rows):
+        try:
+            molecule = read_smiles(text)
+            atoms.append(molecule.numbers())
+        except InputError as error:
+            raise BrokenFile(f"{SMILES}, line {line}: {error}") from None
         bonds.append(molecule.bonds)
         types.append(molecule.types)
         if i % 200 == 0:
@@ -102,7 +117,7 @@ def _from_smiles(rows: list[tuple[str, float]], done: int, total: int, options: 
         np.array([len(t) for t in types]),
         source,
         target,
-        {"atom": np.concatenate(atoms), "target": np.array([y for _, y in rows], np.float32)},
+        {"atom": np.concatenate(atoms), "target": np.array([y for *_, y in rows], np.float32)},
         {"bond": np.concatenate(types)},
     )
 

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gnas.optim import restore
+
 Allowed = Callable[[Sequence[int]], list[bool]]
 
 
@@ -102,5 +104,5 @@ class Reinforce:
 
     def load_state(self, state: dict[str, Any]) -> None:
         self.controller.load_state_dict(state["controller"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        restore(self.optimizer, state["optimizer"])
         self.baseline = state["baseline"]

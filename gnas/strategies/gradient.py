@@ -15,7 +15,7 @@ from gnas.evaluation import Evaluator
 from gnas.genotype import Genotype
 from gnas.graph import GraphSet
 from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
-from gnas.optim import adam, set_rate, sgd, use_precision
+from gnas.optim import adam, restore, set_rate, sgd, use_precision
 from gnas.store import GraphStore, Planned
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.supernet import Supernet
@@ -127,8 +127,8 @@ class GradientSearch(EpochLoop):
 
     def load_state(self, state: dict[str, Any]) -> None:
         self.supernet.load_state_dict(state["supernet"])
-        self.weight_optimizer.load_state_dict(state["weights"])
-        self.alpha_optimizer.load_state_dict(state["alphas"])
+        restore(self.weight_optimizer, state["weights"])
+        restore(self.alpha_optimizer, state["alphas"])
         self.meter.load_state(state["meter"])
 
     def search(self, name: str) -> SearchResult:

@@ -13,7 +13,7 @@ from torch import Tensor
 from gnas.engine import Engine, take_turns
 from gnas.graph import GraphBatch
 from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
-from gnas.optim import adam, autocast
+from gnas.optim import adam, autocast, restore
 from gnas.runs import Run
 from gnas.space import SearchSpace
 from gnas.store import Capacity, GraphStore, Planned
@@ -93,7 +93,7 @@ class OneShotTraining(EpochLoop):
 
     def load_state(self, state: dict[str, Any]) -> None:
         self.supernet.load_state_dict(state["supernet"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        restore(self.optimizer, state["optimizer"])
         self.meter.load_state(state["meter"])
 
 

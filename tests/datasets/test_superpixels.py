@@ -20,6 +20,7 @@ from gnas.datasets.knn import UNIT, edge_strengths, nearest_edges
 from gnas.datasets.slic import SLIC
 from gnas.datasets.slic import superpixels as slic_superpixels
 from gnas.datasets.sources import Options
+from gnas.errors import InputError
 
 
 def slow_edges(center: Array, size: int) -> tuple[list[tuple[int, int]], dict[tuple[int, int], float]]:
@@ -81,6 +82,24 @@ def test_edges_do_not_depend_on_the_size_of_the_chunks(monkeypatch: pytest.Monke
     monkeypatch.setattr(knn, "_PAIRS", 40 * 40)
     for a, b in zip(whole, nearest_edges(center, nodes, 32), strict=True):
         assert np.array_equal(a, b)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_builds_the_same_edges() -> None:
+    center, nodes = random_centers([75, 40, 66, 9, 3] * 20, 28, seed=2)
+    source, degree, sigma = nearest_edges(center, nodes, 28)
+    other = nearest_edges(center, nodes, 28, device="cuda")
+    assert np.array_equal(source, other[0])
+    assert np.array_equal(degree, other[1])
+    assert np.allclose(sigma, other[2])
+
+
+def test_a_device_that_is_not_there_is_said() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA device")
+    with pytest.raises(InputError, match="no CUDA device"):
+        nearest_edges(*random_centers([12], 28, seed=0), 28, device="cuda")
 
 
 def write_mnist(folder: Path, counts: tuple[int, int], zipped: bool = True) -> None:

@@ -105,7 +105,8 @@ def test_smiles_alone_are_enough(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize(
-    ("row", "words"), [("train,C1CC,0", "does not parse"), ("trian,CC,0", "line 6"), ("test,CC,x", "line 6")]
+    ("row", "words"),
+    [("train,C1CC,0", "line 6: the SMILES .* does not parse"), ("trian,CC,0", "line 6"), ("test,CC,x", "line 6")],
 )
 def test_a_bad_row_is_said(row: str, words: str, tmp_path: Path) -> None:
     pytest.importorskip("rdkit")

@@ -1,0 +1,108 @@
+"""How long do the datasets take to prepare, and to load once they are prepared?
+
+    python benchmarks/data.py [--data-root FOLDER] [--images] [--device cpu]
+
+PATTERN and CLUSTER are drawn; superpixel edges are built for MNIST and CIFAR10 if their prepared nodes are under the data
+root; with --images the superpixels themselves are made from the raw images as well. Everything is built into a temporary
+folder. One row a measurement is added to results/data.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from gnas.datasets import Benchmark, load, sbm, superpixels
+from gnas.datasets.blocks import generate
+from gnas.datasets.compact import Splits
+from gnas.datasets.images import find_images
+from gnas.datasets.named import BENCHMARKS
+from gnas.datasets.root import data_root
+from gnas.datasets.segments import read_raw
+from gnas.datasets.sources import Options
+
+RESULTS = Path(__file__).parent / "results" / "data.csv"
+COLUMNS = ("date", "machine", "what", "seconds", "graphs", "nodes", "edges")
+
+
+def machine(device: str) -> str:
+    """The machine in words."""
+    return f"{os.cpu_count()}-core CPU" + (f" + {torch.cuda.get_device_name()}" if device != "cpu" else "")
+
+
+def timed(work: Callable[[], object]) -> tuple[float, object]:
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def sizes(found: object) -> tuple[int, int, int]:
+    """Graphs, nodes and edges of what was built."""
+    if isinstance(found, Benchmark):
+        sets = found.splits().values()
+        return sum(map(len, sets)), sum(s.num_nodes for s in sets), sum(s.num_edges for s in sets)
+    if isinstance(found, dict) and all(hasattr(part, "degree") for part in found.values()):
+        splits: Splits = found
+        parts = splits.values()
+        return sum(map(len, parts)), sum(p.degree.size for p in parts), sum(p.source.size for p in parts)
+    assert isinstance(found, dict)
+    return sum(p.nodes.size for p in found.values()), int(sum(p.nodes.sum() for p in found.values())), 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--data-root", type=Path, default=None)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--images", action="store_true", help="also make superpixels from raw images")
+    options = parser.parse_args()
+    root, rows = data_root(options.data_root), list[dict[str, object]]()
+
+    def measure(what: str, work: Callable[[], object]) -> None:
+        seconds, found = timed(work)
+        graphs, nodes, edges = sizes(found)
+        today = datetime.date.today().isoformat()
+        values = (today, machine(options.device), what, round(seconds, 2), graphs, nodes, edges)
+        rows.append(dict(zip(COLUMNS, values, strict=True)))
+        print(f"{what}: {seconds:.2f} s, {graphs:,} graphs, {nodes:,} nodes, {edges:,} edges")
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for kind in ("pattern", "cluster"):
+            measure(f"{kind}: draw", partial(generate, sbm.MODELS[kind], BENCHMARKS[kind].graphs))
+        for kind in ("mnist", "cifar10"):
+            prepared = root / kind / f"{kind}_superpixels.npz"
+            if options.images and find_images(kind, root):
+                everything = Options(workers=os.cpu_count() or 1)
+                measure(f"{kind}: superpixels", partial(read_raw, kind, root, folder / "parts", everything))
+            if prepared.is_file():
+                nodes, how = superpixels.read_prepared(kind, prepared), Options(device=options.device)
+                measure(f"{kind}: edges", partial(superpixels.join, kind, nodes, how))
+                (folder / kind).mkdir()
+                shutil.copy(prepared, folder / kind)
+        if (root / "zinc/zinc12k.npz").is_file():
+            shutil.copytree(root / "zinc", folder / "zinc")
+        for kind in BENCHMARKS:
+            if kind in ("pattern", "cluster") or (folder / kind).is_dir():
+                load(kind, data_root=folder, download=False)  # leaves the prepared file behind
+                measure(f"{kind}: load prepared", partial(load, kind, data_root=folder, download=False))
+    new = not RESULTS.is_file()
+    RESULTS.parent.mkdir(exist_ok=True)
+    with open(RESULTS, "a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
