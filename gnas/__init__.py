@@ -6,6 +6,7 @@ The names below are loaded when first used, so that importing ``gnas`` costs nex
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 __version__ = "0.1.0"
@@ -22,6 +23,7 @@ _PLACES = {
     "gnas.genotype": ("CellGenotype", "Genotype", "Link"),
     "gnas.graph": ("GraphBatch", "GraphSet"),
     "gnas.network": ("GAPConv", "Network", "width_for"),
+    "gnas.report": (),
     "gnas.settings": ("Settings",),
     "gnas.space": ("SearchSpace",),
     "gnas.store": ("GraphStore",),
@@ -42,7 +44,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'gnas' has no attribute {name!r}")
     if not _HOME[name]:
         return importlib.import_module(f"gnas.{name}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    if "IPython" in sys.modules:
+        importlib.import_module("gnas.report.notebook").install()  # results show themselves in notebooks
+    return value
 
 
 def __dir__() -> list[str]:

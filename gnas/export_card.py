@@ -8,7 +8,7 @@ from typing import Any
 
 from gnas.datasets.encoding import Encoding, some
 from gnas.export_code import safe_text
-from gnas.models import TrainedInfo
+from gnas.models import TrainedInfo, best_seed
 from gnas.network import Network
 from gnas.tasks import UNITS, Task
 
@@ -35,7 +35,7 @@ def model_card(network: Network, info: TrainedInfo, versions: Mapping[str, str])
 def _facts(network: Network, info: TrainedInfo) -> list[tuple[str, str]]:
     task, genotype = network.task, network.genotype
     better = "higher" if task.higher_is_better else "lower"
-    facts = [("dataset", safe_text(info.dataset)), ("task", f"{task.level} {task.kind}, {task.num_outputs} outputs")]
+    facts = [("dataset", safe_text(info.dataset)), ("task", _task(task))]
     tests = [result["test"] for result in info.results.values()]
     if tests:
         spread = f"{_shown(task, statistics.fmean(tests))} ± {_shown(task, statistics.pstdev(tests))}"
@@ -44,13 +44,21 @@ def _facts(network: Network, info: TrainedInfo) -> list[tuple[str, str]]:
     if info.seed in info.results:
         mine = info.results[info.seed]
         val, test = (_shown(task, mine[split]) for split in ("val", "test"))
-        facts.append(("these weights", f"seed {info.seed}: validation {val}, test {test}"))
+        best = " (best on validation)" if info.seed == best_seed(info.results) else ""
+        facts.append(("these weights", f"seed {info.seed}{best}: validation {val}, test {test}"))
     return [
         *facts,
         ("message-passing depth", f"{genotype.depth()} of {len(genotype)} cells aggregate"),
         ("width", f"{network.channels} channels, {network.num_weights():,} weights"),
         ("genotype", f"{genotype.id}, variant {genotype.variant}"),
     ]
+
+
+def _task(task: Task) -> str:
+    several = {"classification": f", {task.num_outputs} classes", "regression": f", {task.num_outputs} targets"}[
+        task.kind
+    ]
+    return f"{task.level} {task.kind}{several if task.num_outputs > 1 else ''}"
 
 
 def _shown(task: Task, value: float) -> str:

@@ -72,7 +72,7 @@ def as_exportable(model: GraphModule) -> Network:
     if not isinstance(model, Network):
         raise InputError(f"only found networks are exported, and this is a {type(model).__name__}")
     known = {*FORMULAS, "skip"} - {*(cells_of(model)[0].config.operations or ())}
-    own = sorted(set(model.genotype.operations()) - known)
+    own = sorted({link.operation for cell in model.genotype for link in _live(cell)} - known)
     if own:
         raise InputError(f"operations of your own cannot be exported: {', '.join(own)}")
     return model
@@ -188,11 +188,12 @@ def _fusion(branches: list[str], config: CellConfig) -> list[str]:
         before, after = ("torch.cat([", "], dim=1)") if config.fusion == "concat" else ("torch.stack([", "])")
         after += {"concat": "", "sum": ".sum(dim=0)", "mean": ".mean(dim=0)", "max": ".amax(dim=0)"}[config.fusion]
         lines = _listed(f"out = {before}", branches, after)
-    out = f"self.norm(self.fuse({name}))" if config.norm else f"self.fuse({name})"
-    lines.append(f"out = F.leaky_relu({out}, {config.slope!r})" if config.slope else f"out = F.relu({out})")
+    value = f"self.norm(self.fuse({name}))" if config.norm else f"self.fuse({name})"
+    value = f"F.leaky_relu({value}, {config.slope!r})" if config.slope else f"F.relu({value})"
     if config.dropout:
-        lines.append(f"out = F.dropout(out, {config.dropout!r}, self.training)")
-    return [*lines, "return x + out" if config.residual else "return out"]
+        lines.append(f"out = {value}")
+        value = f"F.dropout(out, {config.dropout!r}, self.training)"
+    return [*lines, f"return x + {value}" if config.residual else f"return {value}"]
 
 
 # -- before and after the cells ------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def describe_model(model: GraphModule, benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _architecture(model: GraphModule) -> dict[str, Any]:
-    found: dict[str, Any] = dict.fromkeys(("genotype", "baseline", "channels", "num_layers"))
+    found: dict[str, Any] = dict.fromkeys(("kind", "genotype", "baseline", "channels", "num_layers"))
     if isinstance(model, Network):
         config = cells_of(model)[0].config
         options = {"norm": config.norm, "fusion": config.fusion, "residual": config.residual}
@@ -103,6 +103,8 @@ def build_model(description: Mapping[str, Any], operations: OperationTypes | Non
         if kind == "own":
             raise InputError(f"a network of the class {description.get('class')} cannot be built from its description")
         task, options, dropout = task_from(description["task"]), dict(description["options"]), description["dropout"]
+        if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
+            raise InputError(f"dropout is {dropout!r}; allowed: 0 up to 1")
         if kind == "graphnas":
             return GraphNASArchitecture.from_yaml(description["genotype"], "genotype").build(task)
         channels = _whole(description["channels"], "channels", MOST_CHANNELS)

@@ -12,6 +12,7 @@ from gnas.documents import parse_yaml, read_text
 from gnas.errors import InputError, choose
 
 PRESETS = ("paper", "fast", "strong")
+GRADIENT = ("single-level", "darts")  # strategies that presets have settings for
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,11 @@ class Settings:
             preset = str(values.pop("preset", preset))
         choose(preset, PRESETS, "preset")
         given = {name: value for name, value in overrides.items() if value is not None}
-        return Settings(preset=preset).changed(_PRESETS[preset]).changed(values).changed(given)
+        chosen = str(given.get("strategy", values.get("strategy", Settings.strategy)))
+        base = dict(_PRESETS[preset])
+        if not chosen.startswith(GRADIENT):
+            base.pop("strategy_settings", None)
+        return Settings(preset=preset).changed(base).changed(values).changed(given)
 
     def changed(self, values: Mapping[str, Any]) -> Settings:
         """A copy with other values, each brought to the type of its field."""
@@ -69,14 +74,14 @@ _PRESETS: dict[str, dict[str, Any]] = {
     "fast": {
         "channels": 32,
         "cells": 3,
-        "search_epochs": 15,
-        "search_batch": 32,
+        "search_epochs": 40,
+        "search_batch": 16,
         "seeds": (41,),
         "epochs": 60,
         "batch": 32,
         "lr": 3e-3,
         "patience": 5,
-        "strategy_settings": {"alpha_lr": 3e-3},
+        "strategy_settings": {"alpha_lr": 1e-2, "lr": 0.1},  # few steps: larger ones
     },
     # More than the paper's recipe: warm-up and cosine, decoupled weight decay, averaged weights.
     "strong": {

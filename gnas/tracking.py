@@ -42,7 +42,7 @@ def wanted(names: str | None) -> list[str]:
 
 def open_trackers(names: Sequence[str], folder: str | Path, config: dict[str, Any]) -> Tracker:
     """The trackers of these names for a run folder, as one."""
-    kinds = {"tensorboard": TensorBoard, "mlflow": MLflow, "wandb": WandB}
+    kinds: dict[str, Callable[..., Tracker]] = {"tensorboard": TensorBoard, "mlflow": MLflow, "wandb": WandB}
     return Several([kinds[name](Path(folder), config) for name in names])
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 
 import torch
@@ -96,6 +98,7 @@ def discover(
     """Search, train, compare; every part is a run of its own inside ``folder`` and is not repeated on resume."""
     run = Run(folder, {"job": "search", "dataset": benchmark.name, **settings.to_dict()}, resume=resume, force=force)
     run.write_json("data", summarise(benchmark))
+    run.write_json("versions", versions(device))
     result = search_part(run, benchmark, settings, device, engine, force, on_epoch, should_stop)
     run.write_genotype(result.genotype)
     depth = max(result.genotype.depth(), 1)
@@ -185,6 +188,22 @@ def summarise(benchmark: Benchmark) -> Record:
         "task": asdict(benchmark.task),
         "splits": splits,
     }
+
+
+def versions(device: torch.device | str) -> dict[str, str]:
+    """What a run was made with."""
+    names = ("gnas", "torch", "torch-geometric", "numpy")
+    found = {name: metadata.version(name) for name in names if _installed(name)}
+    kind = torch.device(device)
+    found["device"] = torch.cuda.get_device_name(kind) if kind.type == "cuda" else "CPU"
+    return {"python": platform.python_version(), **found}
+
+
+def _installed(name: str) -> bool:
+    try:
+        return bool(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return False
 
 
 def _labelled(on_epoch: Callable[[Record], None] | None, stage: str) -> Callable[[Record], None] | None:

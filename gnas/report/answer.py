@@ -1,0 +1,180 @@
+"""The answer first: which network, how deep, how good against the baselines, how long it took. In words and numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gnas.compare import Leaderboard, Row
+from gnas.report.record import Job, Training
+from gnas.report.words import count, duration, figure, higher_is_better, named, spread, unit
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One number of the headline: a value, what it is, and a remark."""
+
+    value: str
+    label: str
+    remark: str = ""
+
+
+def found_row(board: Leaderboard) -> Row | None:
+    """The found network: the best of them where there are several."""
+    return next((row for row in board.rows if row.found), None)
+
+
+def best_baseline(board: Leaderboard) -> Row | None:
+    return next((row for row in board.rows if not row.found), None)
+
+
+def answer(job: Job) -> list[str]:
+    """One to three sentences with numbers."""
+    sentences = [_network(job)] if job.genotype is not None else []
+    if job.rounds:
+        sentences.append(_depth(job))
+    row = found_row(job.leaderboard) if job.leaderboard else None
+    if job.leaderboard and row:
+        sentences.append(_quality(job.leaderboard, row, "it" if sentences else "the network found"))
+        sentences.append(_time(job, row))
+    else:
+        sentences.append(_so_far(job))
+    return [sentence for sentence in sentences if sentence]
+
+
+def facts(job: Job) -> list[Fact]:
+    """The numbers of the headline; those that are there."""
+    found: list[Fact] = []
+    if job.genotype is not None:
+        found.append(Fact(str(job.genotype.depth()), "depth", f"cells of {len(job.genotype)} that pass messages"))
+    row = found_row(job.leaderboard) if job.leaderboard else None
+    if job.leaderboard and row:
+        metric, rival = job.leaderboard.metric, best_baseline(job.leaderboard)
+        value = figure(metric, row.mean)
+        found.append(Fact(value, f"test {unit(metric)}", _seeds(metric, row)))
+        if rival:
+            found.append(Fact(_gain(metric, row, rival), f"against {rival.name}", verdict(metric, row, rival)))
+        found.append(Fact(f"{row.num_weights:,}", "weights"))
+    seconds = search_seconds(job)
+    if seconds:
+        found.append(Fact(duration(seconds), "search", _effort(job)))
+    return found
+
+
+def search_seconds(job: Job) -> float | None:
+    if job.rounds:
+        return sum(one.get("seconds") or 0.0 for one in job.rounds)
+    told = job.search or (job.history[-1] if job.history else {})
+    return told.get("seconds")
+
+
+def _effort(job: Job) -> str:
+    return count(len(job.rounds), "round") if job.rounds else count(len(job.history), job.step)
+
+
+def verdict(metric: str, row: Row, rival: Row) -> str:
+    """``better`` or ``worse``; ``within the spread`` where the difference is smaller than the seeds' own."""
+    if row.seeds > 1 and rival.seeds > 1 and abs(row.mean - rival.mean) <= max(row.std, rival.std):
+        return "within the spread over seeds"
+    if row.mean == rival.mean:
+        return "the same"
+    return "better" if (row.mean > rival.mean) == higher_is_better(metric) else "worse"
+
+
+def _gain(metric: str, row: Row, rival: Row) -> str:
+    """The difference in points of a percentage, or in percent of an error."""
+    if higher_is_better(metric):
+        return f"{row.mean - rival.mean:+.2f}\u00a0points".replace("-", "−")
+    text = (
+        f"{100 * (row.mean - rival.mean) / rival.mean:+.1f}\u00a0%" if rival.mean else f"{row.mean - rival.mean:+.4f}"
+    )
+    return text.replace("-", "−")
+
+
+def _seeds(metric: str, row: Row) -> str:
+    return f"± {figure(metric, row.std)} over {row.seeds} seeds" if row.seeds > 1 else "one seed"
+
+
+def _network(job: Job) -> str:
+    genotype = job.genotype
+    assert genotype is not None
+    counts = genotype.aggregations()
+    how = ", ".join(f"{name} ×{number}" for name, number in counts.most_common())
+    doing = {"finished": "The search found", "running": "So far the search has", "stopped": "The search left"}
+    verb = "The search found" if job.search or job.leaderboard else doing[job.state]
+    depth = f"message-passing depth {genotype.depth()}" + (
+        f" (aggregations: {how})" if how else " (no aggregation at all)"
+    )
+    return f"{verb} a network of {count(len(genotype), 'cell')} with {depth}."
+
+
+def _depth(job: Job) -> str:
+    done = [one for one in job.rounds if one.get("searched") is not None]
+    if not done:
+        return f"The first round searches with {count(job.rounds[0].get('initial') or 0, 'cell')}."
+    way = " → ".join(str(depth) for depth in (done[0]["initial"], *(one["searched"] for one in done)))
+    why = (job.result or {}).get("explanation")
+    end = f" The loop ended because {why}." if why else ""
+    return f"The depth went {way} in {count(len(done), 'round')}.{end}"
+
+
+def _quality(board: Leaderboard, row: Row, subject: str) -> str:
+    metric, rival = board.metric, best_baseline(board)
+    over = f" over {row.seeds} seeds" if row.seeds > 1 else " (one seed, so no spread is known)"
+    value = named(metric, row.mean) + (f" ± {figure(metric, row.std)}" if row.seeds > 1 else "")
+    text = f"On the test split of {board.dataset} {subject} reaches {value}{over}"
+    if rival is None:
+        return text + "; nothing was trained beside it."
+    other = f"the best hand-made network, {rival.name} ({spread(metric, rival.mean, rival.std, rival.seeds)})"
+    told = verdict(metric, row, rival)
+    if told in ("better", "worse"):
+        return f"{text}: {told} than {other} by {_gain(metric, row, rival).lstrip('+−')}."
+    return f"{text}: level with {other}, {'the difference is ' + told if told != 'the same' else 'to the last digit'}."
+
+
+def _time(job: Job, row: Row) -> str:
+    seconds = search_seconds(job)
+    each = duration(row.seconds / max(row.seeds, 1))
+    training = f"training it {each}" + (f" a seed ({row.seeds} seeds)" if row.seeds > 1 else "")
+    return f"The search took {duration(seconds)} and {training}." if seconds else f"{training.capitalize()}."
+
+
+def _so_far(job: Job) -> str:
+    if job.trainings:
+        if len(job.trainings) == 1 and not job.history and job.trainings[0].result:
+            return _one(job.trainings[0])
+        done = sum(training.result is not None for training in job.trainings)
+        return f"{_searched(job)}Of {count(len(job.trainings), 'training')} begun, {done} finished." + _best(job)
+    if job.search:
+        return f"The search took {duration(search_seconds(job))}. No network is trained here yet."
+    if job.history:
+        last, total = job.history[-1], job.config.get("search_epochs")
+        place = f"{job.step} {last.get('epoch')}" + (f" of {total}" if total and job.step == "epoch" else "")
+        value = last.get("best_val_metric", last.get("val_metric"))
+        told = f"; validation {named(job.metric, value)}" if value is not None else ""
+        return f"The search is at {place} after {duration(last.get('seconds'))}{told}. No network is trained here yet."
+    return "Nothing is recorded yet: the first epoch of the search has not ended."
+
+
+def _one(training: Training) -> str:
+    result = training.result or {}
+    value, epoch = named(result["metric"], result["test"]), result["best_epoch"]
+    took = f"{count(result['epochs'], 'epoch')} in {duration(result['seconds'])}"
+    return f"{training.name}, seed {training.seed}: test {value}, taken at epoch {epoch} of its training ({took})."
+
+
+def _searched(job: Job) -> str:
+    return f"The search took {duration(search_seconds(job))}. " if job.search else ""
+
+
+def _best(job: Job) -> str:
+    values = [(record["val_metric"], training) for training in job.trainings for record in _judged(training)]
+    if not values:
+        return ""
+    pick = max if higher_is_better(job.metric) else min
+    value, training = pick(values, key=lambda pair: pair[0])
+    return f" Best validation so far: {named(job.metric, value)} ({training.name}, seed {training.seed})."
+
+
+def _judged(training: Training) -> list[dict[str, Any]]:
+    return [record for record in training.history if record.get("val_metric") is not None]

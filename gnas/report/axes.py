@@ -1,0 +1,172 @@
+"""What all plots share: sheets without global state, line styles that survive black and white, atomic files."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gnas.errors import InputError
+from gnas.files import write_atomic
+from gnas.report.palette import FAINT, INK, LIGHT, Style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH, HEIGHT = 4.6, 3.0  # inches: half a page on a desktop, a whole one on a phone
+MARKERS = {
+    "disc": "o",
+    "square": "s",
+    "diamond": "D",
+    "up": "^",
+    "down": "v",
+    "hexagon": "h",
+    "dash": "_",
+    "cross": "x",
+    "plus": "P",
+    "left": "<",
+    "right": ">",
+}
+
+
+def sheet(
+    rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: float = HEIGHT, share: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """A figure and its axes in reading order; it belongs to no window and no global list."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
+    axes = list(grid.flat)
+    for one in axes:
+        _quiet(one)
+    return figure, axes
+
+
+def line(style: Style) -> dict[str, Any]:
+    """Keyword arguments of ``Axes.plot`` for a style."""
+    dash = (0, tuple(length / style.width * 1.2 for length in style.dash)) if style.dash else "solid"
+    return {"color": style.colour, "linestyle": dash, "linewidth": style.width, "marker": MARKERS[style.marker]}
+
+
+def marks(length: int) -> dict[str, Any]:
+    """About ten markers on a line, however long it is."""
+    return {"markevery": max(1, length // 10), "markersize": 5, "markeredgewidth": 1.2}
+
+
+def head(axes: Axes, text: str) -> None:
+    """What the y axis shows, above it where there is room for words."""
+    axes.set_title(text, loc="left", fontsize=9.5, color=LIGHT[INK])
+
+
+def legend(target: Axes | Figure, handles: Sequence[Any], labels: Sequence[str], **options: Any) -> None:
+    """A frameless legend; a label may begin with an underscore."""
+    safe = ["\u200b" + label if label.startswith("_") else label for label in labels]
+    target.legend(list(handles), safe, **{"frameon": False, "fontsize": 9, "labelcolor": LIGHT[INK], **options})
+
+
+def whole_epochs(axes: Axes) -> None:
+    """Only whole numbers as ticks of x."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+
+
+def whole_counts(axes: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
+
+
+def plain_log(axes: Axes) -> None:
+    """A logarithmic x axis with plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: short_number(value)))
+
+
+def short_number(value: float) -> str:
+    """``250``, ``5k``, ``2M``."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
+
+
+def save(figure: Figure, path: str | Path) -> Path:
+    """Write a figure as ``.svg`` or ``.png``, by the name of the file; a crash leaves the old file or the new one."""
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind == ".svg":
+        return write_atomic(path, _svg(figure, path.stem, transparent=False))
+    if kind == ".png":
+        return write_atomic(path, _bytes(figure, "png", dpi=200))
+    raise InputError(f"{path}: a plot is written as .svg or .png; give a name that ends so")
+
+
+def inline_svg(figure: Figure, name: str, label: str) -> str:
+    """The figure as a part of an HTML page: its ink is the page's, ids are unique by ``name``, nothing is fetched."""
+    from html import escape
+
+    text = _svg(figure, name, transparent=True)
+    text = text[text.index("<svg") :]
+    for pattern, instead in _STRIPPED:
+        text = re.sub(pattern, instead, text, flags=re.DOTALL)
+    text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), text)
+    text = text.replace(LIGHT[INK], "currentColor").replace(LIGHT[FAINT], f"var(--{FAINT})")
+    opening = f' role="img" aria-label="{escape(label)}">'
+    return re.sub(r"<svg [^>]*?(viewBox=\"[^\"]*\")[^>]*>", lambda m: f"<svg {m[1]}{opening}", text, count=1)
+
+
+# What a page does not need: metadata, namespaces, a style sheet that would reach the whole page, ids and fonts.
+_STRIPPED = (
+    (r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", ""),
+    (r"\s(?:xmlns(?::\w+)?|version)=\"[^\"]*\"", ""),
+    (r"<g id=\"[^\"]*\"", "<g"),
+    (r"xlink:href", "href"),
+    (r"font-family: [^;\"]*; ?", ""),
+    (r"\s*\n\s*", " "),
+)
+
+
+def _quiet(axes: Axes) -> None:
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(LIGHT[FAINT])
+    axes.tick_params(colors=LIGHT[INK], labelsize=9, length=3)
+    axes.grid(True, axis="y", color=LIGHT[FAINT], alpha=0.25, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for text in (axes.xaxis.label, axes.yaxis.label, axes.title):
+        text.set_color(LIGHT[INK])
+        text.set_fontsize(10)
+    axes.set_facecolor("none")
+
+
+def _plain_text(figure: Figure) -> None:
+    """Names are shown as they are: a dollar sign is no formula."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+
+
+def _svg(figure: Figure, salt: str, *, transparent: bool) -> str:
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
+        return _bytes(figure, "svg", transparent=transparent, metadata={"Date": None}).decode()
+
+
+def _bytes(figure: Figure, kind: str, **options: Any) -> bytes:
+    _plain_text(figure)
+    content = io.BytesIO()
+    figure.savefig(content, format=kind, **options)
+    return content.getvalue()

@@ -1,0 +1,248 @@
+"""Where everything in a drawing of a cell or a genotype goes.
+
+A cell is a tree that grows downwards: the input, then the three levels as bands. A node keeps its column (its place in
+the level) and stands one row below the node it reads, so every line enters its node from above, through the label of
+its operation, and no line crosses a node or a label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from gnas.genotype import CellGenotype, Genotype, Link
+from gnas.report.palette import BAND, FAINT, INK, PAPER, in_order, style
+from gnas.report.shapes import Box, Curve, Drawing, Group, Point, Shape, Text, arrow, marker, moved
+
+GUTTER, PITCH, EDGE = 68.0, 86.0, 12.0  # level names, a column, the margin
+ROW, NODE, CHIP = 82.0, 24.0, 18.0  # a row, the height of a node, the height of an operation's label
+TITLE, FORMULA, LEGEND = 34.0, 16.0, 24.0
+LETTER = 0.6  # width of a letter against its size
+LEVELS = {1: "filter", 2: "aggregate", 3: "filter"}
+LONGEST = 18  # letters of an operation's name that are shown
+
+
+def layout_cell(
+    cell: CellGenotype,
+    number: int = 1,
+    *,
+    rows: tuple[int, int] | None = None,
+    formula: bool = True,
+    legend: bool = True,
+) -> Drawing:
+    """The drawing of one cell; ``rows`` reserves rows on levels 1 and 3, so that drawings of several cells align."""
+    places, height = _places(cell, rows or rows_needed([cell]))
+    width = _width(cell)
+    shapes: list[Shape] = [
+        Text(EDGE, 18, f"Cell {number}", 14, "start", bold=True),
+        Text(width - EDGE, 18, _role(cell), 11, "end", FAINT),
+        *_bands(cell, rows or rows_needed([cell]), width),
+        *(_link(cell, link, number, places) for link in cell.links),
+        *(_node(cell, node, number, places[node]) for node in cell.present()),
+    ]
+    if formula:
+        lines = wrap_formula(str(cell.tree()), int((width - 2 * EDGE) / (LETTER * 11)))
+        shapes.append(_formula(lines, height))
+        height += FORMULA * len(lines) + 8
+    if legend:
+        key, tall = _legend([cell], width)
+        shapes.append(moved(key, 0, height))
+        height += tall
+    return Drawing(width, height, tuple(shapes), f"Cell {number}: {cell.tree()}")
+
+
+def layout_genotype(genotype: Genotype, *, title: str = "", columns: int = 4) -> Drawing:
+    """All cells in reading order, ``columns`` in a row, one legend below."""
+    columns = max(1, min(columns, len(genotype)))
+    wide = max(_width(cell) for cell in genotype)
+    shapes: list[Shape] = []
+    y = TITLE if title else 6.0
+    for start in range(0, len(genotype), columns):
+        line = genotype.cells[start : start + columns]
+        rows, height = rows_needed(line), 0.0
+        for place, cell in enumerate(line):
+            part = layout_cell(cell, start + place + 1, rows=rows, legend=False)
+            shapes.append(Group("cell", tuple(moved(s, place * wide, y) for s in part.shapes), part.label))
+            height = max(height, part.height)
+        y += height + 10
+    if title:
+        shapes.insert(0, Text(EDGE, 20, title, 16, "start", bold=True))
+    key, tall = _legend(genotype, columns * wide)
+    label = f"{title or 'Genotype ' + genotype.id}: {len(genotype)} cells, message-passing depth {genotype.depth()}"
+    return Drawing(columns * wide, y + tall, (*shapes, moved(key, 0, y)), label)
+
+
+def rows_needed(cells: Iterable[CellGenotype]) -> tuple[int, int]:
+    """Rows on the levels 1 and 3: the longest chain of nodes inside the level."""
+    first = third = 1
+    for cell in cells:
+        for node, rank in _ranks(cell).items():
+            if cell.level(node) == 1:
+                first = max(first, rank)
+            elif cell.level(node) == 3:
+                third = max(third, rank)
+    return first, third
+
+
+def layout_key(operation: str) -> Drawing:
+    """A short piece of line as a key to the drawings on a page."""
+    group, _ = _sample(operation)
+    return Drawing(30, LEGEND, group.shapes[:2], f"line of {operation}")
+
+
+def node_name(node: int, number: int) -> str:
+    """As in the paper: ``Input_x`` is the input of the x-th cell, ``x_y`` its y-th latent embedding."""
+    return f"{number}_{node}" if node else f"Input_{number}"
+
+
+def wrap_formula(text: str, width: int) -> list[str]:
+    """The formula in lines of about ``width`` letters, broken at branches, else at brackets."""
+    pieces = text.replace(" | ", " | \0").split("\0")
+    short = list(chain.from_iterable(_broken(piece, width) for piece in pieces))
+    lines = [short[0]]
+    for piece in short[1:]:
+        if len(lines[-1]) + len(piece.rstrip()) <= width:
+            lines[-1] += piece
+        else:
+            lines.append(piece)
+    return [line.rstrip() for line in lines]
+
+
+def _broken(piece: str, width: int) -> Iterator[str]:
+    while len(piece) > width:
+        cut = piece.rfind("(", 0, width) + 1 or width
+        yield piece[:cut]
+        piece = piece[cut:]
+    yield piece
+
+
+def _ranks(cell: CellGenotype) -> dict[int, int]:
+    """How many nodes of its own level stand above a node, itself counted."""
+    ranks: dict[int, int] = {0: 0}
+    for link in cell.links:
+        same = cell.level(link.source) == cell.level(link.target)
+        ranks[link.target] = ranks[link.source] + 1 if same else 1
+    return ranks
+
+
+def _column(cell: CellGenotype, node: int) -> float:
+    if node == 0:
+        return (max(cell.nodes, cell.outputs) - 1) / 2
+    return float((node - 1) % cell.nodes if node <= 2 * cell.nodes else node - 2 * cell.nodes - 1)
+
+
+def _pitch(cell: CellGenotype) -> float:
+    longest = max((min(len(link.operation), LONGEST) for link in cell.links), default=0)
+    return max(PITCH, longest * LETTER * 11 + 36)
+
+
+def _width(cell: CellGenotype) -> float:
+    return GUTTER + EDGE + _pitch(cell) * max(cell.nodes, cell.outputs)
+
+
+def _tops(rows: tuple[int, int]) -> tuple[float, float, float, float]:
+    """Where the bands of the levels 1, 2, 3 begin, and where the last one ends."""
+    first = TITLE + NODE + 10
+    second = first + rows[0] * ROW + 4
+    third = second + ROW + 4
+    return first, second, third, third + rows[1] * ROW
+
+
+def _places(cell: CellGenotype, rows: tuple[int, int]) -> tuple[dict[int, Point], float]:
+    """The middle of every node, and the height so far."""
+    tops, pitch = _tops(rows), _pitch(cell)
+    places = {}
+    for node, rank in _ranks(cell).items():
+        x = GUTTER + pitch * (_column(cell, node) + 0.5)
+        y = TITLE + NODE / 2 if node == 0 else tops[cell.level(node) - 1] + rank * ROW - NODE / 2 - 8
+        places[node] = (x, y)
+    return places, tops[-1] + 10
+
+
+def _bands(cell: CellGenotype, rows: tuple[int, int], width: float) -> Iterator[Shape]:
+    tops = _tops(rows)
+    for level, word in LEVELS.items():
+        top, bottom = tops[level - 1], tops[level] - (4 if level < 3 else 0)
+        yield Box(EDGE / 2, top, width - EDGE, bottom - top, 6, BAND, role="band")
+        yield Text(EDGE, top + 18, f"Level {level}", 11, "start", bold=True)
+        yield Text(EDGE, top + 33, word, 11, "start", FAINT)
+
+
+def _link(cell: CellGenotype, link: Link, number: int, places: dict[int, Point]) -> Group:
+    look = style(link.operation)
+    (x0, y0), (x1, y1) = places[link.source], places[link.target]
+    start, end = y0 + NODE / 2, y1 - NODE / 2
+    chip = end - 11 - CHIP / 2
+    below = min(start + 36, chip - CHIP / 2)
+    turn = (start + below) / 2
+    steps: list[tuple[Point, ...]] = [((x0, turn), (x1, turn), (x1, below))] if x0 != x1 else []
+    steps.append(((x1, end - 6),))
+    shapes: list[Shape] = [
+        Curve((x0, start), tuple(steps), look.colour, look.width, look.dash),
+        arrow(x1, end, look.colour),
+        *_chip(link.operation, x1, chip),
+    ]
+    label = f"{node_name(link.target, number)} = {link.operation}({node_name(link.source, number)})"
+    return Group(f"link {link.operation}", tuple(shapes), label, link.target not in cell.live())
+
+
+def _chip(operation: str, x: float, y: float) -> Iterator[Shape]:
+    look = style(operation)
+    name = operation if len(operation) <= LONGEST else operation[: LONGEST - 1] + "…"
+    width = len(name) * LETTER * 11 + 26
+    yield Box(x - width / 2, y - CHIP / 2, width, CHIP, CHIP / 2, PAPER, look.colour, 1.2)
+    yield marker(look.marker, x - width / 2 + 11, y, 8, look.colour)
+    yield Text(x + 7, y, name, 11)
+
+
+def _node(cell: CellGenotype, node: int, number: int, place: Point) -> Group:
+    name, (x, y) = node_name(node, number), place
+    width = max(40.0, len(name) * LETTER * 12 + 14)
+    shapes: list[Shape] = [Box(x - width / 2, y - NODE / 2, width, NODE, 5, PAPER, INK, 1.2)]
+    is_output = node in cell.output_nodes()
+    if is_output:
+        shapes.append(Box(x - width / 2 + 3, y - NODE / 2 + 3, width - 6, NODE - 6, 3, "none", INK, 0.9))
+    shapes.append(Text(x, y, name, 12, bold=node == 0))
+    label = f"{name}, part of the output" if is_output else name
+    return Group("node output" if is_output else "node", tuple(shapes), label, node not in cell.live())
+
+
+def _formula(lines: list[str], y: float) -> Group:
+    texts = (Text(EDGE, y + FORMULA * (n + 0.5), line, 11, "start", mono=True) for n, line in enumerate(lines))
+    return Group("formula", tuple(texts))
+
+
+def _role(cell: CellGenotype) -> str:
+    counts = cell.aggregations()
+    parts = (f"{name} ×{counts[name]}" if counts[name] > 1 else name for name in in_order(set(counts)))
+    return "aggregates: " + ", ".join(parts) if counts else "no message passing"
+
+
+def _legend(cells: Iterable[CellGenotype], width: float) -> tuple[Group, float]:
+    """Which line is which operation, and what double borders and faded branches mean."""
+    cells = list(cells)
+    items = [_sample(name) for name in in_order({link.operation for cell in cells for link in cell.links})]
+    items.append(_note("double border: part of the output"))
+    if any(set(cell.present()) - cell.live() for cell in cells):
+        items.append(_note("faded: reaches no output"))
+    x, y, shapes = EDGE, 4.0, []
+    for group, wide in items:
+        if x > EDGE and x + wide > width - EDGE:
+            x, y = EDGE, y + LEGEND
+        shapes.append(moved(group, x, y))
+        x += wide + 16
+    return Group("legend", tuple(shapes)), y + LEGEND + 6
+
+
+def _sample(operation: str) -> tuple[Group, float]:
+    look = style(operation)
+    shapes: tuple[Shape, ...] = (
+        Curve((0, LEGEND / 2), (((30, LEGEND / 2),),), look.colour, look.width, look.dash),
+        marker(look.marker, 15, LEGEND / 2, 9, look.colour),
+        Text(36, LEGEND / 2, operation, 11, "start"),
+    )
+    return Group(f"key {operation}", shapes), 36 + len(operation) * LETTER * 11
+
+
+def _note(text: str) -> tuple[Group, float]:
+    return Group("note", (Text(0, LEGEND / 2, text, 11, "start", FAINT),)), len(text) * LETTER * 10

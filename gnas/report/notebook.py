@@ -1,0 +1,75 @@
+"""Manners in a notebook: genotypes are drawn, results are shown as small tables. ``install`` teaches the classes."""
+
+from __future__ import annotations
+
+from html import escape
+
+from gnas.compare import Leaderboard
+from gnas.genotype import Genotype
+from gnas.report.draw import draw_genotype
+from gnas.report.tables import Table, leaderboard_table
+from gnas.report.words import count, duration, figure, unit
+from gnas.strategies.base import SearchResult
+from gnas.training import TrainResult
+
+SHOWN = 8  # cells drawn below a search result
+
+
+def genotype_svg(genotype: Genotype) -> str:
+    """The drawing of a genotype."""
+    return draw_genotype(genotype)
+
+
+def search_html(result: SearchResult) -> str:
+    """What a search found, in a line and a drawing."""
+    genotype = result.genotype
+    effort = (
+        f"{result.strategy}, {count(result.trained_epochs, 'epoch')}, {duration(result.seconds)}, seed {result.seed}"
+    )
+    if not isinstance(genotype, Genotype):
+        return f"<div><p><b>Search result</b>: {escape(str(genotype))} ({escape(effort)})</p></div>"
+    line = f"{count(len(genotype), 'cell')}, message-passing depth {genotype.depth()}, genotype {genotype.id}"
+    drawing = draw_genotype(genotype) if len(genotype) <= SHOWN else ""
+    formulas = "".join(f"<li><code>{escape(formula)}</code></li>" for formula in genotype.formulas())
+    shown = f'<div style="overflow-x:auto">{drawing}</div>' if drawing else f"<ol>{formulas}</ol>"
+    return f"<div><p><b>Search result</b>: {escape(line)} ({escape(effort)})</p>{shown}</div>"
+
+
+def train_html(result: TrainResult) -> str:
+    """The figures of one trained network."""
+    metric = result.metric
+    values = {
+        f"test {unit(metric)}": figure(metric, result.test),
+        f"validation {unit(metric)}": figure(metric, result.val),
+        f"train {unit(metric)}": figure(metric, result.train),
+        "best epoch": f"{result.best_epoch} of {result.epochs}",
+        "time": duration(result.seconds),
+        "weights": f"{result.num_weights:,}",
+        "seed": str(result.seed),
+    }
+    head = "".join(f"<th>{escape(name)}</th>" for name in values)
+    body = "".join(f"<td>{escape(value)}</td>" for value in values.values())
+    return f"<table><thead><tr>{head}</tr></thead><tbody><tr>{body}</tr></tbody></table>"
+
+
+def leaderboard_html(board: Leaderboard) -> str:
+    """The leaderboard as a table, found networks in bold."""
+    return _table(leaderboard_table(board))
+
+
+def install() -> None:
+    """Give the classes the methods that notebooks look for; doing it twice changes nothing."""
+    Genotype._repr_svg_ = genotype_svg  # type: ignore[attr-defined]
+    SearchResult._repr_html_ = search_html  # type: ignore[attr-defined]
+    TrainResult._repr_html_ = train_html  # type: ignore[attr-defined]
+    Leaderboard._repr_html_ = leaderboard_html  # type: ignore[attr-defined]
+
+
+def _table(table: Table) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
+    rows = []
+    for place, row in enumerate(table.rows):
+        cells = (f"<b>{escape(cell.text)}</b>" if place in table.stressed else escape(cell.text) for cell in row)
+        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    caption = f"<caption>{escape(table.caption)}</caption>"
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

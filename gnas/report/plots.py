@@ -1,0 +1,119 @@
+"""Plots of a search and of a comparison: values in, a matplotlib figure out. ``save`` writes SVG or PNG."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gnas.compare import Leaderboard
+from gnas.formula import AGGREGATORS, FILTERS
+from gnas.genotype import Genotype
+from gnas.report.axes import head, legend, plain_log, save, sheet, whole_counts
+from gnas.report.palette import INK, LIGHT, SERIES, in_order, style
+from gnas.report.trajectories import (
+    alpha_trajectories,
+    depth_rounds,
+    depth_trajectory,
+    operation_counts,
+    training_curves,
+)
+from gnas.report.words import direction, unit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "alpha_trajectories",
+    "cost_against_quality",
+    "depth_rounds",
+    "depth_trajectory",
+    "leaderboard",
+    "operation_counts",
+    "operation_distribution",
+    "save",
+    "training_curves",
+]
+
+
+def operation_distribution(genotypes: Mapping[str, Genotype]) -> Figure:
+    """How often each operation was chosen, by genotype: filters of levels 1 and 3, aggregators of level 2."""
+    figure, axes = sheet(1, 2, share=False)
+    for panel, title, levels in zip(axes, ("filters", "aggregators"), ((1, 3), (2,)), strict=True):
+        counts = {name: _level_counts(genotype, levels) for name, genotype in genotypes.items()}
+        usual = {*FILTERS[:3]} if levels == (1, 3) else {*AGGREGATORS, "identity"}
+        names = in_order(usual.union(*counts.values()))
+        width = 0.8 / max(len(counts), 1)
+        handles = []
+        for series, found in enumerate(counts.values()):
+            places = [place + (series - (len(counts) - 1) / 2) * width for place in range(len(names))]
+            looks = [style(name) if len(counts) == 1 else SERIES[series % len(SERIES)] for name in names]
+            colours, hatches = [look.colour for look in looks], [look.hatch for look in looks]
+            heights = [found[name] for name in names]
+            bars = panel.bar(places, heights, width * 0.9, color=colours, hatch=hatches, edgecolor="white")
+            panel.bar_label(bars, fontsize=8, color=LIGHT[INK])
+            handles.append(bars)
+        panel.set_xticks(range(len(names)), names)
+        panel.set_title(title)
+        panel.margins(y=0.15)
+        whole_counts(panel)
+    axes[0].set_ylabel("links", fontsize=10)
+    if len(genotypes) > 1:
+        legend(figure, handles, list(genotypes), loc="outside upper center", ncols=min(len(genotypes), 4))
+    return figure
+
+
+def leaderboard(board: Leaderboard) -> Figure:
+    """Test metric of every network with its standard deviation over the seeds, best on top; found ones are filled."""
+    figure, (panel,) = sheet(height=max(1.6, 0.9 + 0.38 * len(board.rows)))
+    for place, row in enumerate(board.rows):
+        look = SERIES[0] if row.found else SERIES[5]
+        panel.errorbar(
+            row.mean,
+            place,
+            xerr=row.std if row.seeds > 1 else None,
+            fmt="D" if row.found else "o",
+            markersize=8 if row.found else 7,
+            markerfacecolor=look.colour if row.found else "none",
+            color=look.colour,
+            elinewidth=2,
+            capsize=4,
+        )
+    panel.set_yticks(range(len(board.rows)), [row.name for row in board.rows])
+    for tick, row in zip(panel.get_yticklabels(), board.rows, strict=True):
+        tick.set_fontweight("bold" if row.found else "normal")
+    panel.set_ylim(len(board.rows) - 0.5, -0.5)
+    panel.margins(x=0.12)
+    panel.set_xlabel(f"test {unit(board.metric)} ({direction(board.metric)})")
+    return figure
+
+
+def cost_against_quality(board: Leaderboard, search_seconds: float | None = None, by: str = "seconds") -> Figure:
+    """Test metric against what a network costs: ``seconds`` of one training, or its number of ``weights``.
+
+    ``search_seconds`` adds a hollow mark for the found network with the search counted.
+    """
+    figure, (panel,) = sheet()
+    for number, row in enumerate(sorted(board.rows, key=lambda row: not row.found)):
+        look = SERIES[number % len(SERIES)]
+        x = row.num_weights if by == "weights" else row.seconds / max(row.seeds, 1)
+        mark: dict[str, Any] = {"color": look.colour, "marker": MARK[row.found], "markersize": 9, "linestyle": "none"}
+        panel.plot([x], [row.mean], **mark)
+        offset: dict[str, Any] = {"xytext": (8, 5), "textcoords": "offset points", "fontsize": 9, "color": LIGHT[INK]}
+        panel.annotate(row.name, (x, row.mean), fontweight="bold" if row.found else "normal", **offset)
+        if row.found and search_seconds and by == "seconds":
+            panel.plot([x, x + search_seconds], [row.mean] * 2, color=look.colour, linestyle=(0, (2, 2)), linewidth=1.2)
+            panel.plot([x + search_seconds], [row.mean], **(mark | {"markerfacecolor": "none"}))
+            panel.annotate("with search", (x + search_seconds, row.mean), **(offset | {"xytext": (8, -12)}))
+    plain_log(panel)
+    panel.margins(x=0.25, y=0.2)
+    panel.set_xlabel(f"{'weights' if by == 'weights' else 'seconds of one training'} (log scale)")
+    head(panel, f"test {unit(board.metric)} ({direction(board.metric)})")
+    return figure
+
+
+MARK = {True: "D", False: "o"}
+
+
+def _level_counts(genotype: Genotype, levels: tuple[int, ...]) -> Counter[str]:
+    return Counter(link.operation for cell in genotype for link in cell.links if cell.level(link.target) in levels)

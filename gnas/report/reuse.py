@@ -1,0 +1,100 @@
+"""How to use what was found: commands and code to copy."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Any
+
+from gnas.genotype import Genotype
+from gnas.report.record import Job
+from gnas.tasks import Task
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """Something to copy: where it belongs, and the text."""
+
+    title: str
+    text: str
+
+
+def snippets(job: Job) -> list[Snippet]:
+    """What can be done with this run, from the least effort to the most freedom."""
+    if job.genotype is None:
+        return []
+    folder = job.name
+    found = [Snippet("Command line: export the network found", f"gnas export {quoted(folder)} --out exported")]
+    task = task_code(job)
+    if task:
+        found.append(Snippet("Python: the network with its trained weights", _network(job, task)))
+        found.append(Snippet("Python: the same architecture from this page alone", _from_text(job.genotype, job, task)))
+    else:
+        found.append(Snippet("The genotype file", job.genotype.to_yaml()))
+    return found
+
+
+def quoted(path: str) -> str:
+    """A path for a shell."""
+    import shlex
+
+    return shlex.quote(path)
+
+
+def task_code(job: Job) -> str:
+    """The task as Python code, or nothing where the data is not described."""
+    told = (job.data or {}).get("task")
+    if not isinstance(told, dict):
+        return ""
+    defaults = {f.name: f.default for f in fields(Task)}
+    values = {name: _plain(value) for name, value in told.items() if name in defaults}
+    first = [repr(values.pop(name)) for name in ("level", "kind", "num_outputs")]
+    rest = [f"{name}={value!r}" for name, value in values.items() if value != _plain(defaults[name])]
+    return f"gnas.Task({', '.join([*first, *rest])})"
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list | tuple) else value
+
+
+def _call(job: Job) -> str:
+    dropout = job.config.get("dropout") or 0.0
+    more = f", dropout={dropout!r}" if dropout else ""
+    return f"gnas.Network(genotype, task, channels={_channels(job)}{more})"
+
+
+def _channels(job: Job) -> int:
+    """The width as trained: where a budget decided it, the training's description tells it, the settings do not."""
+    for training in next(iter(job.by_network().values()), []):
+        told = re.search(r"\bchannels (\d+)", training.describe)
+        if told:
+            return int(told[1])
+    return int(job.config.get("channels") or 64)
+
+
+def _network(job: Job, task: str) -> str:
+    lines = ["import gnas", ""]
+    lines.append(f"genotype = gnas.load_genotype({job.name + '/genotype.yaml'!r})")
+    lines += [f"task = {task}", f"network = {_call(job)}"]
+    weights = _weights(job)
+    if weights:
+        lines += ["", "from gnas import checkpoint"]
+        lines += [f"network.load_state_dict(checkpoint.load({job.name + '/' + weights!r}))"]
+    lines += ["network.eval()", "# network(data) or network(x, edge_index, batch), as with any PyG module"]
+    return "\n".join(lines) + "\n"
+
+
+def _from_text(genotype: Genotype, job: Job, task: str) -> str:
+    yaml = genotype.to_yaml()
+    return f'import gnas\n\ngenotype = gnas.Genotype.from_yaml("""\n{yaml}""")\ntask = {task}\nnetwork = {_call(job)}\n'
+
+
+def _weights(job: Job) -> str:
+    """The weights of the found network's first finished training, as a path inside the run folder."""
+    for name, group in job.by_network().items():
+        for training in group:
+            path = f"trained/{name}/seed-{training.seed}/weights.safetensors"
+            if training.result and (job.folder / path).exists():
+                return path
+        break
+    return ""

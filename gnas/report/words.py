@@ -1,0 +1,69 @@
+"""Numbers for people: metrics with their unit and direction, times, counts."""
+
+from __future__ import annotations
+
+import math
+
+from gnas.tasks import METRICS, UNITS
+
+SPACE = "\u00a0"  # keeps a number and its unit on one line
+
+
+def higher_is_better(metric: str) -> bool:
+    return metric in METRICS["classification"]
+
+
+def unit(metric: str) -> str:
+    """The metric's name with its unit, such as ``MAE`` or ``accuracy %``."""
+    return UNITS.get(metric, metric)
+
+
+def direction(metric: str) -> str:
+    return "higher is better" if higher_is_better(metric) else "lower is better"
+
+
+def figure(metric: str, value: float | None) -> str:
+    """A value of the metric: two decimals for percentages, four for errors."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:.2f}" if higher_is_better(metric) else f"{value:.4f}"
+
+
+def named(metric: str, value: float | None) -> str:
+    """The value with the metric's name: ``MAE 0.2760``, ``74.77 % accuracy``."""
+    words = unit(metric)
+    if words.endswith(" %"):
+        return f"{figure(metric, value)}{SPACE}% {words.removesuffix(' %')}"
+    return f"{words}{SPACE}{figure(metric, value)}"
+
+
+def spread(metric: str, mean: float, std: float, seeds: int) -> str:
+    """``0.2760 ± 0.0031``; a single seed has no spread."""
+    return figure(metric, mean) + (f" ± {figure(metric, std)}" if seeds > 1 else "")
+
+
+def duration(seconds: float | None) -> str:
+    """``0.8 s``, ``2 min 5 s``, ``3 h 20 min``, ``2 d 4 h``."""
+    if seconds is None or not math.isfinite(seconds):
+        return "–"
+    if seconds < 59.5:
+        return f"{seconds:.1f}{SPACE}s" if seconds < 9.95 else f"{seconds:.0f}{SPACE}s"
+    if seconds < 3599.5:
+        return _two(seconds, 60, 1, "min", "s")
+    return _two(seconds, 3600, 60, "h", "min") if seconds < 86370 else _two(seconds, 86400, 3600, "d", "h")
+
+
+def _two(seconds: float, size: int, rest: int, big: str, small: str) -> str:
+    units = int(seconds / rest + 0.5)
+    whole, left = divmod(units, size // rest)
+    return SPACE.join((str(whole), big, str(left), small) if left else (str(whole), big))
+
+
+def count(number: int, noun: str) -> str:
+    """``1 cell``, ``4 cells``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listed(words: list[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" and {words[-1]}" if words else ""

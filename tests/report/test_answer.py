@@ -1,0 +1,77 @@
+"""The sentences: what is better, what is level, what is worse, and for how long."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from folders import board, made_up_job
+
+from gnas.report.answer import answer, facts, verdict
+from gnas.report.record import read_job
+from gnas.report.words import count, duration, figure, listed, named, spread
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.04, "0.0 s"),
+        (9.94, "9.9 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (125, "2 min 5 s"),
+        (3599.7, "1 h"),
+        (12_000, "3 h 20 min"),
+        (86_380, "1 d"),
+        (200_000, "2 d 8 h"),
+        (None, "–"),
+        (float("nan"), "–"),
+    ],
+)
+def test_durations(seconds: float | None, text: str) -> None:
+    assert duration(seconds).replace("\u00a0", " ") == text
+
+
+def test_figures() -> None:
+    assert figure("mae", 0.27604) == "0.2760"
+    assert figure("accuracy", 98.016) == "98.02"
+    assert figure("mae", None) == figure("mae", float("nan")) == "–"
+    assert named("class_accuracy", 74.77).replace("\u00a0", " ") == "74.77 % class-averaged accuracy"
+    assert spread("mae", 0.3, 0.1, 1) == "0.3000"
+    assert spread("mae", 0.3, 0.1, 2) == "0.3000 ± 0.1000"
+    assert count(1, "cell") == "1 cell"
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("metric", "mine", "theirs", "seeds", "told"),
+    [
+        ("mae", 0.2, 0.3, 4, "better"),
+        ("mae", 0.3, 0.2, 4, "worse"),
+        ("accuracy", 0.3, 0.2, 4, "better"),
+        ("accuracy", 0.2, 0.3, 1, "worse"),
+        ("mae", 0.3, 0.302, 4, "within the spread over seeds"),
+        ("mae", 0.3, 0.302, 1, "better"),
+        ("mae", 0.3, 0.3, 1, "the same"),
+    ],
+)
+def test_verdicts(metric: str, mine: float, theirs: float, seeds: int, told: str) -> None:
+    row, rival = (replace(one, mean=mean, seeds=seeds) for one, mean in zip(board().rows, (mine, theirs), strict=False))
+    assert verdict(metric, row, rival) == told
+
+
+def test_a_worse_network_is_called_worse(tmp_path: Path) -> None:
+    job = read_job(made_up_job(tmp_path / "job"))
+    rows = tuple(replace(row, mean=row.mean + 0.1, seeds=1) if row.found else row for row in board().rows)
+    job = replace(job, leaderboard=replace(board(), rows=tuple(sorted(rows, key=lambda row: row.mean))))
+    text = " ".join(answer(job)).replace("\u00a0", " ")
+    assert "(one seed, so no spread is known): worse than the best hand-made network, gatedgcn" in text
+    assert "by 24.9 %" in text
+    assert "+24.9 %" in [fact.value.replace("\u00a0", " ") for fact in facts(job)]
+
+
+def test_without_baselines(tmp_path: Path) -> None:
+    job = read_job(made_up_job(tmp_path / "job"))
+    job = replace(job, leaderboard=replace(board(), rows=board().rows[:1]))
+    assert "nothing was trained beside it" in " ".join(answer(job))
+    assert not [fact for fact in facts(job) if fact.label.startswith("against")]

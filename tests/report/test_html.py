@@ -1,0 +1,303 @@
+"""The report: made of the folder alone, whatever stage it is in; one file, nothing fetched, every name escaped."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+from folders import made_up_job, put, real_job
+
+import gnas
+from gnas.errors import InputError
+from gnas.report import compare_report, html, watch, write_report
+from gnas.report.frames import build_frames
+from gnas.report.record import read_job
+from gnas.report.reuse import snippets
+
+VOID = {"meta", "link", "input", "br", "path", "rect", "use", "img", "hr", "circle", "line"}
+
+
+class Page(HTMLParser):
+    """Reads a page: tags must close in order; keeps what the tests ask for."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, dict[str, str | None]]] = []
+        self.ids: list[str] = []
+        self.words = ""
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] not in (["script"], ["style"]):
+            self.words += data + " "
+
+    def count(self, tag: str, cls: str) -> int:
+        return sum(t == tag and cls in (a.get("class") or "").split() for t, a in self.attributes)
+
+
+def page(path: Path) -> Page:
+    """The page, with the checks every report must pass."""
+    text = path.read_text()
+    found = Page(text)
+    assert not re.search(r"https?:|//[a-z]+\.", text)
+    assert len(found.ids) == len(set(found.ids))
+    for tag, attributes in found.attributes:
+        for name in ("src", "href", "action"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:")), (tag, attributes)
+    assert text.startswith("<!doctype html>")
+    return found
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return real_job(tmp_path_factory.mktemp("jobs") / "real")
+
+
+@pytest.fixture
+def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of everything else: plots take most of the time."""
+    monkeypatch.setattr(html, "job_pictures", lambda job: [])
+
+
+def test_a_finished_job_answers_first(tmp_path: Path) -> None:
+    folder = made_up_job(tmp_path / "job")
+    found = page(write_report(folder))
+    words = " ".join(found.words.split())
+    assert (
+        "On the test split of zinc it reaches MAE 0.2760 ± 0.0030 over 4 seeds: better than the best hand-made" in words
+    )
+    assert "gatedgcn (0.3010 ± 0.0030) by 8.3 %" in words
+    assert "The search took 1 min 5 s and training it 2 min 30 s a seed (4 seeds)" in words
+    assert words.index("On the test split") < words.index("Architecture") < words.index("Settings and versions")
+    assert {"architecture", "comparison", "curves", "data", "settings", "reuse"} <= set(found.ids)
+    assert "refresh" not in {a.get("http-equiv") for _, a in found.attributes}
+
+
+def test_a_real_job(real: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in real.rglob("*") if path.is_file()}
+    path = write_report(real)
+    found = page(path)
+    assert path == real / "report.html"
+    assert found.count("table", "sortable") == 3
+    assert "a note" in found.words
+    assert path.stat().st_size < 500_000
+    assert all(file.stat().st_mtime_ns == time for file, time in before.items())
+
+
+def test_the_code_on_the_page_runs(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(real.parent)
+    python = [snippet.text for snippet in snippets(read_job(real)) if snippet.title.startswith("Python")]
+    assert len(python) == 2
+    networks = []
+    for text in python:
+        names: dict = {}
+        exec(text, names)
+        networks.append(names["network"])
+        assert names["genotype"] == read_job(real).genotype
+    assert isinstance(networks[0], gnas.Network)
+    stored = json.loads((real / "trained/gnas/seed-1/result.json").read_text())
+    assert networks[0].num_weights() == networks[1].num_weights() == stored["num_weights"]
+    weights = gnas.checkpoint.load(real / "trained/gnas/seed-1/weights.safetensors")
+    assert all((networks[0].state_dict()[name] == value).all() for name, value in weights.items())
+
+
+@pytest.mark.usefixtures("no_plots")
+@pytest.mark.parametrize(
+    ("stage", "age", "state", "words", "ids"),
+    [
+        ("begun", 0, "running", "Nothing is recorded yet", {"settings", "data"}),
+        ("searching", 0, "running", "The search is at epoch 12 of 12", {"architecture"}),
+        ("searching", 9999, "stopped", "The search left a network", {"architecture"}),
+        ("training", 0, "running", "Of 4 trainings begun, 1 finished", {"architecture", "comparison", "reuse"}),
+    ],
+)
+def test_a_job_under_way_shows_what_is_there(
+    stage: str, age: float, state: str, words: str, ids: set[str], tmp_path: Path
+) -> None:
+    folder = made_up_job(tmp_path / "job", stage=stage, age=age)
+    assert read_job(folder).state == state
+    found = page(write_report(folder, out=tmp_path / "page.html"))
+    assert words in " ".join(found.words.split())
+    assert ids <= set(found.ids)
+
+
+def test_single_searches_trainings_and_depth_searches(real: Path, tmp_path: Path) -> None:
+    assert {"architecture", "curves"} <= set(page(write_report(real / "search", out=tmp_path / "a.html")).ids)
+    found = page(write_report(real / "trained/gcn/seed-1", out=tmp_path / "b.html"))
+    assert "gcn, seed 1: test MAE" in found.words
+    depth = tmp_path / "depth"
+    for number, cells in enumerate((4, 3), start=1):
+        part = made_up_job(depth / f"round-{number}", stage="searching", cells=cells)
+        put(part / "config.yaml", yaml.safe_dump({"cells": cells, "space": {"nodes": 3, "outputs": 3}}))
+        (part / "search/history.jsonl").rename(part / "history.jsonl")
+    put(depth / "round-1/result.json", {"depth": 3, "seconds": 10.0})
+    put(depth / "config.yaml", yaml.safe_dump({"job": "depth", "dataset": "zinc"}))
+    found = page(write_report(depth))
+    assert "The depth went 4 → 3 in 1 round." in found.words
+    assert read_job(depth).space() is not None
+    assert read_job(depth).genotype is not None
+
+
+def test_strategies_of_other_kinds(tmp_path: Path) -> None:
+    random = real_job(tmp_path / "random", strategy="random", strategy_settings={"trials": 3})
+    found = page(write_report(random))
+    assert "Trial" in json.dumps([frame.label for frame in build_frames(read_job(random)).frames])
+    assert "best so far" in found.words
+    graphnas = real_job(tmp_path / "graphnas", strategy="graphnas", strategy_settings={"trials": 2})
+    found = page(write_report(graphnas))
+    assert "the network found reaches" in found.words
+    assert "it is not drawn" in found.words
+    assert "architecture" not in found.ids
+
+
+def test_names_from_outside_are_escaped(tmp_path: Path) -> None:
+    evil = "<img src=x onerror=alert(1)>$_&\"'</script>"
+    folder = made_up_job(tmp_path / "a <b> run", dataset=evil)
+    data = json.loads((folder / "data.json").read_text())
+    put(folder / "data.json", {**data, "source": evil, "notes": [evil]})
+    board = json.loads((folder / "leaderboard.json").read_text())
+    board["rows"][1] |= {"name": evil, "remark": evil}
+    put(folder / "leaderboard.json", board)
+    for path in (write_report(folder), compare_report([folder], tmp_path / "all.html")):
+        found = page(path)
+        assert "img" not in {tag for tag, _ in found.attributes}
+        assert found.words.count(evil) >= 3
+
+
+def test_identical_cells_are_drawn_once_and_every_epoch_can_be_shown(tmp_path: Path) -> None:
+    job = read_job(made_up_job(tmp_path / "job", epochs=30, cells=4))
+    frames = build_frames(job)
+    assert [frame.label for frame in frames.frames] == [f"Epoch {n}" for n in range(1, 31)]
+    assert len(frames.drawings) == len(set(frames.drawings)) < 30
+    assert frames.frames[-1].drawings == frames.frames[-2].drawings
+    assert "no change" in frames.frames[-1].text
+    assert "1 link changed" in frames.frames[1].text
+    assert job.genotype is not None
+    shown = [frames.drawings[number][1] for number in frames.frames[-1].drawings]
+    assert tuple(shown) == job.genotype.formulas()
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_too_many_drawings_are_thinned_out_and_the_page_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made_up_job(tmp_path / "job", epochs=30, cells=4)
+    frames = build_frames(read_job(folder), budget=200_000)
+    assert sum(map(len, (svg for svg, _ in frames.drawings))) <= 200_000
+    assert frames.frames[-1].label == "Epoch 30"
+    assert frames.left_out == 30 - len(frames.frames) > 0
+    monkeypatch.setattr(html, "build_frames", lambda job: frames)
+    assert f"{frames.left_out} epochs of the search are left out" in page(write_report(folder)).words
+
+
+def test_a_long_search_of_a_deep_network_stays_below_three_megabytes(tmp_path: Path) -> None:
+    assert write_report(made_up_job(tmp_path / "deep", epochs=60, cells=16)).stat().st_size < 3_000_000
+
+
+def test_a_final_choice_that_is_not_the_last_epochs_is_a_frame_of_its_own(tmp_path: Path) -> None:
+    folder = made_up_job(tmp_path / "job", epochs=10)
+    first = read_job(folder).history[0]["genotype"]
+    put(folder / "genotype.yaml", first)
+    frames = build_frames(read_job(folder)).frames
+    assert frames[-1].label == "Final choice"
+    assert frames[-1].drawings == frames[0].drawings
+
+
+def test_runs_compared(tmp_path: Path) -> None:
+    folders = [made_up_job(tmp_path / name, stage=stage) for name, stage in (("a", "finished"), ("b", "training"))]
+    folders.append(made_up_job(tmp_path / "c", dataset="mnist"))
+    found = page(compare_report(folders, tmp_path / "all.html"))
+    words = " ".join(found.words.split())
+    assert "3 runs compared" in words
+    assert "zinc: all networks" in words
+    assert "mnist: all networks" in words
+    assert found.count("figure", "cell") == 9
+    assert found.count("table", "sortable") == 3
+    with pytest.raises(InputError, match="at least one"):
+        compare_report([], tmp_path / "none.html")
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_not_a_run_is_one_line(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(InputError, match="not a run folder") as caught:
+            write_report(folder)
+        assert "\n" not in str(caught.value)
+    folder = made_up_job(tmp_path / "job")
+    put(folder / "leaderboard.json", {"rows": [{"odd": 1}]})
+    with pytest.raises(InputError, match="not a leaderboard"):
+        write_report(folder)
+    put(folder / "leaderboard.json", "{")
+    with pytest.raises(InputError, match="not valid JSON"):
+        write_report(folder)
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_a_damaged_genotype_is_noted(tmp_path: Path) -> None:
+    folder = made_up_job(tmp_path / "job")
+    put(folder / "genotype.yaml", "format: other")
+    assert "it is not drawn" in page(write_report(folder)).words
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_out_may_be_a_folder_or_a_file(tmp_path: Path) -> None:
+    folder = made_up_job(tmp_path / "job", stage="begun")
+    assert write_report(folder, out=tmp_path) == tmp_path / "report.html"
+    assert write_report(folder, out=tmp_path / "x" / "y.html").exists()
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_watch_follows_a_run_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made_up_job(tmp_path / "job", stage="searching", epochs=3)
+    written: list[bool] = []
+
+    def on_write(path: Path) -> None:
+        tags = page(path).attributes
+        written.append(any(a.get("http-equiv") == "refresh" for _, a in tags))
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 2:  # after one look at which nothing had changed
+            history = (folder / "search/history.jsonl").read_text()
+            put(folder / "search/history.jsonl", history + history.splitlines()[-1] + "\n")
+        if len(naps) == 3:
+            made_up_job(folder)
+
+    naps: list[float] = []
+    monkeypatch.setattr(html.time, "sleep", sleep)
+    assert watch(folder, on_write=on_write) == folder / "report.html"
+    assert written == [True, True, False]
+    assert len(naps) == 3
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_watch_stops_when_asked_and_leaves_a_page_that_keeps_still(tmp_path: Path) -> None:
+    folder = made_up_job(tmp_path / "job", stage="searching", epochs=3)
+    path = watch(folder, should_stop=lambda: True)
+    assert "refresh" not in {a.get("http-equiv") for _, a in page(path).attributes}
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_versions_of_the_run_come_first(tmp_path: Path) -> None:
+    folder = made_up_job(tmp_path / "job", stage="begun")
+    assert "the run kept none of its own" in page(write_report(folder)).words
+    put(folder / "versions.json", {"torch": "9.9.9"})
+    words = page(write_report(folder)).words
+    assert "9.9.9" in words
+    assert "the run kept none" not in words

@@ -1,0 +1,127 @@
+"""Plots: labelled axes with directions, plain names, no global state, files written whole."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from folders import board, made_up_history
+
+from gnas.compare import Leaderboard, Row
+from gnas.errors import InputError
+from gnas.genotype import Genotype
+from gnas.report import plots
+from gnas.report.axes import inline_svg, short_number
+from gnas.space import SearchSpace
+
+HISTORY = made_up_history(12, 3)
+GENOTYPE = Genotype.from_yaml(HISTORY[-1]["genotype"])
+
+
+def texts(figure: Any) -> list[str]:
+    """Every text that shows, after a drawing has placed the ticks."""
+    from matplotlib.text import Text
+
+    figure.canvas.draw()
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+
+
+def test_alphas_by_cell_with_every_candidate() -> None:
+    figure = plots.alpha_trajectories(HISTORY, SearchSpace(), level=1)
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_title() for axes in shown] == ["cell 1", "cell 2", "cell 3"]
+    assert {"zero", "identity", "sparse", "dense", "epoch"} <= set(texts(figure))
+    for axes in shown:
+        totals = sum(line.get_ydata()[-1] for line in axes.get_lines())
+        assert totals == pytest.approx(1.0)
+    with pytest.raises(InputError, match="no alphas"):
+        plots.alpha_trajectories([{"epoch": 1}], SearchSpace())
+
+
+def test_counts_stack_up_to_the_places_of_level_two() -> None:
+    figure = plots.operation_counts(HISTORY)
+    tops = [patch.get_data().values for patch in figure.axes[0].patches]
+    assert list(tops[-1]) == [9] * 12
+    assert "places on level 2" in texts(figure)
+
+
+def test_distribution_counts_links_by_level() -> None:
+    figure = plots.operation_distribution({"one": GENOTYPE})
+    heights = [[bar.get_height() for bar in axes.patches] for axes in figure.axes]
+    assert [sum(each) for each in heights] == [18, 9]
+    several = plots.operation_distribution({"one": GENOTYPE, "_two": GENOTYPE, "$3$": GENOTYPE})
+    assert {"one", "$3$"} <= set(texts(several))
+
+
+def test_depth_against_the_number_of_cells() -> None:
+    figure = plots.depth_trajectory(HISTORY, 3)
+    assert {"message-passing depth (cells)", "number of cells: 3", "epoch"} <= set(texts(figure))
+    rounds = plots.depth_rounds([{"initial": 8, "searched": 6}, {"initial": 6, "searched": None}])
+    assert {"cells at the start", "searched depth", "round"} <= set(texts(rounds))
+
+
+def test_curves_are_means_over_the_seeds_and_say_what_is_better() -> None:
+    low = [{"epoch": 1, "val_metric": 1.0}, {"epoch": 2, "val_metric": None}]
+    high = [{"epoch": 1, "val_metric": 3.0}]
+    figure = plots.training_curves({"a": [low, high], "b": [low]}, "mae")
+    assert list(figure.axes[0].get_lines()[0].get_ydata()) == [2.0]
+    assert "validation MAE (lower is better)" in texts(figure)
+    figure = plots.training_curves({"a": [low]}, "class_accuracy")
+    assert "validation class-averaged accuracy % (higher is better)" in texts(figure)
+    long = [{"epoch": epoch, "val_metric": 1.0} for epoch in range(1, 5001)]
+    line = plots.training_curves({"a": [long]}, "mae").axes[0].get_lines()[0]
+    assert len(line.get_xdata()) <= 250
+    assert line.get_xdata()[-1] == 5000
+
+
+def test_leaderboard_has_the_best_on_top_and_no_spread_for_one_seed() -> None:
+    figure = plots.leaderboard(board())
+    (panel,) = figure.axes
+    assert [tick.get_text() for tick in panel.get_yticklabels()] == ["gnas", "gatedgcn", "gin", "gcn"]
+    assert panel.yaxis_inverted()
+    assert panel.get_xlabel() == "test MAE (lower is better)"
+    assert len(panel.collections) == 4
+    assert not plots.leaderboard(board(seeds=1)).axes[0].collections
+
+
+def test_cost_names_every_network_and_the_search() -> None:
+    figure = plots.cost_against_quality(board(), 900.0)
+    assert {"gnas", "gatedgcn", "gin", "gcn", "with search"} <= set(texts(figure))
+    assert "weights (log scale)" in texts(plots.cost_against_quality(board(), by="weights"))
+    assert [short_number(value) for value in (0.5, 200, 5000, 2e6)] == ["0.5", "200", "5k", "2M"]
+
+
+def test_files_are_written_whole(tmp_path: Path) -> None:
+    figure = plots.leaderboard(board())
+    for name in ("a.svg", "b.png"):
+        assert plots.save(figure, tmp_path / name).stat().st_size > 1000
+    ElementTree.fromstring((tmp_path / "a.svg").read_text())
+    with pytest.raises(InputError, match=r"written as \.svg or \.png"):
+        plots.save(figure, tmp_path / "c.pdf")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.svg", "b.png"]
+
+
+def test_inline_plots_fetch_nothing_and_keep_texts_as_they_are() -> None:
+    rows = (Row("<i>$a_1$&", 0.123456, 0.1, 2, 0.1, 10, 1, 1.0, 1.0), Row("_b", 0.2, 0.1, 2, 0.1, 10, 1, 1.0, 1.0))
+    svg = inline_svg(plots.leaderboard(Leaderboard("d", "mae", rows)), "one", "a <label>")
+    root = ElementTree.fromstring(svg)
+    assert "http" not in svg
+    assert not list(root.iter("style"))
+    assert root.get("aria-label") == "a <label>"
+    assert {"<i>$a_1$&", "_b"} <= {text.text for text in root.iter("text")}
+    other = inline_svg(plots.leaderboard(board()), "two", "label")
+    ids = [{element.get("id") for element in ElementTree.fromstring(one).iter()} - {None} for one in (svg, other)]
+    assert not ids[0] & ids[1]
+
+
+def test_plots_leave_no_global_state() -> None:
+    code = (
+        "import sys; sys.path[:0] = sys.argv[1:]; from folders import board; from gnas.report import plots;"
+        "assert 'matplotlib' not in sys.modules; plots.leaderboard(board());"
+        "print('matplotlib' in sys.modules, 'matplotlib.pyplot' in sys.modules)"
+    )
+    here = Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", code, str(here), str(here.parent)], capture_output=True, text=True)
+    assert done.stdout == "True False\n", done.stderr
