@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -12,10 +13,12 @@ from typing import Any
 
 import torch
 
+from gnas import checkpoint
 from gnas.datasets.base import Benchmark
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.loop import Record
+from gnas.models import WEIGHTS, describe_model
 from gnas.network import GraphModule
 from gnas.runs import Run
 from gnas.training import TrainConfig, TrainResult, train_seeds
@@ -118,8 +121,6 @@ class Leaderboard:
 
     def save(self, folder: Path) -> None:
         """Write leaderboard.csv, .json and .md."""
-        import json
-
         write_atomic(folder / "leaderboard.csv", self.to_csv())
         write_atomic(folder / "leaderboard.md", self.to_markdown())
         write_atomic(folder / "leaderboard.json", json.dumps(self.to_dict(), indent=2) + "\n")
@@ -191,16 +192,15 @@ def train_candidate(
             should_stop=should_stop,
         )
         for seed, result in zip(missing, spread.results, strict=True):
-            keep_result(runs[seed], result)
+            keep_result(runs[seed], result, benchmark)
     for run in runs.values():
         run.close()
     return [runs[seed].read_json("result") for seed in seeds]
 
 
-def keep_result(run: Run, result: TrainResult) -> None:
-    """Write the weights as selected, then the result: a run with a result is complete."""
-    from gnas import checkpoint
-
+def keep_result(run: Run, result: TrainResult, benchmark: Benchmark) -> None:
+    """Write the weights as selected, what they are weights of, then the result: a run with a result is complete."""
     if result.model is not None:
-        checkpoint.save(run.path / "weights.safetensors", result.model.state_dict())
+        checkpoint.save(run.path / WEIGHTS, result.model.state_dict())
+        run.write_json("model", describe_model(result.model, benchmark))
     run.write_json("result", result.to_dict())

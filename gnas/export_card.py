@@ -102,6 +102,7 @@ def _inputs(task: Task, encoding: Encoding | None) -> str:
         what = f"{column.size} categories" if column.categorical else "a number"
         values = ", ".join(f"{safe_text(str(v))} = {k}" for k, v in enumerate(column.values[:40]))
         what += f": {values}{' ...' if column.size > 40 else ''}" if values else ""
+        what = f"the in-degree, at most {column.size - 1}" if column.kind == "degree" else what
         rows.append((where, safe_text(column.name), what))
         place += width
     return _table(("column of x", "name", "holds"), rows)

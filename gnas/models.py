@@ -153,12 +153,12 @@ def load_model(
     """
     info = find_model(folder, name, seed)
     file = info.folder / WEIGHTS
+    tensors = _read_exported(file) if info.exported else checkpoint.load(file)
     with located(str(info.folder / DESCRIPTION)):
         with torch.device("meta"):  # shapes alone: nothing is allocated for a description that does not fit its weights
             wanted = _named(build_model(info.description, operations), info.exported)
-        tensors = _read_exported(file) if info.exported else checkpoint.load(file)
+        _check_same(wanted, tensors, file)
         model = build_model(info.description, operations).eval()
-    _check_same(wanted, tensors, file)
     with torch.no_grad():
         for key, place in _named(model, info.exported).items():
             place.copy_(tensors[key])
@@ -175,7 +175,7 @@ def find_model(folder: str | Path, name: str = "gnas", seed: int | None = None) 
         raise InputError(f"{path}: {what} (a run folder holds trained/, an exported model {DESCRIPTION})")
     names = sorted(one.name for one in (path / "trained").iterdir() if one.is_dir())
     trained = path / "trained" / choose(name, names, f"trained network of {path}")
-    results = {int(one.name[5:]): _read_json(one / "result.json") for one in _finished(trained)}
+    results = {int(one.name[5:]): _figures(_read_json(one / "result.json"), one) for one in _finished(trained)}
     if not results:
         raise InputError(f"{trained}: no training is finished; resume the run first")
     if seed is not None and seed not in results:
@@ -198,11 +198,11 @@ def _only_model(path: Path, seed: int | None) -> TrainedInfo:
     description = _read_json(path / DESCRIPTION)
     origin = description.get("exported")
     if isinstance(origin, dict):
-        results = {int(one["seed"]): one for one in origin.get("results", [])}
+        results = {_figures(one, path)["seed"]: one for one in origin.get("results") or ()}
         name, found = str(origin.get("name", path.name)), origin.get("seed")
     else:
-        done = path / "result.json"
-        results = {} if not done.is_file() else {int(_read_json(done)["seed"]): _read_json(done)}
+        done = [_figures(_read_json(path / "result.json"), path)] if (path / "result.json").is_file() else []
+        results = {one["seed"]: one for one in done}
         name, found = path.resolve().parent.name, next(iter(results), None)
     if seed is not None and seed != found:
         raise InputError(f"{path}: holds the network of seed {found} only, not of seed {seed}")
@@ -213,6 +213,14 @@ def _finished(trained: Path) -> Iterator[Path]:
     for one in sorted(trained.glob("seed-*")):
         if one.name[5:].lstrip("-").isdigit() and (one / "result.json").is_file():
             yield one
+
+
+def _figures(result: Any, where: Path) -> dict[str, Any]:
+    """A result as a training writes it: a seed, and figures for validation and test."""
+    wanted = {"seed": int, "val": int | float, "test": int | float, "metric": str}
+    if not isinstance(result, dict) or not all(isinstance(result.get(name), kind) for name, kind in wanted.items()):
+        raise InputError(f"{where}: its result lacks one of {', '.join(wanted)}; train it again with force")
+    return result
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -237,14 +245,14 @@ def _read_exported(path: Path) -> dict[str, Tensor]:
 def _check_same(wanted: Mapping[str, Tensor], found: Any, file: Path) -> None:
     """The file holds exactly the weights the description asks for; otherwise say what differs."""
     if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
-        raise InputError(f"{file}: holds no weights of a network")
+        raise InputError(f"{file.name} holds no weights of a network")
     names = [*wanted, *(name for name in found if name not in wanted and not name.endswith("num_batches_tracked"))]
     shapes = {name: [list(of[name].shape) if name in of else None for of in (found, wanted)] for name in names}
     wrong = [name for name, (here, there) in shapes.items() if here != there]
     if wrong:
         here, there = (shape or "not there" for shape in shapes[wrong[0]])
-        first = f"{wrong[0]} is {here} in the file and {there} in the network that {DESCRIPTION} describes"
-        raise InputError(f"{file}: weights of another network: {first} ({len(wrong)} of {len(names)} weights differ)")
+        first = f"{wrong[0]} is {here} in {file.name} and {there} in the network described"
+        raise InputError(f"{file.name} is of another network: {first} ({len(wrong)} of {len(names)} weights differ)")
 
 
 def _listed(values: list[int]) -> str:

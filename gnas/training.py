@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gnas.datasets.base import Benchmark
 from gnas.engine import Engine, take_turns
@@ -82,7 +82,7 @@ class TrainResult:
     num_weights: int
     metric: str
     history: list[Record] = field(default_factory=list, repr=False, compare=False)
-    model: nn.Module | None = field(default=None, repr=False, compare=False)
+    model: GraphModule | None = field(default=None, repr=False, compare=False)
 
     @property
     def seconds_per_epoch(self) -> float:
