@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gnas.errors import InputError
 from gnas.graph import GraphBatch, GraphSet, Neighbors
 
 
@@ -42,6 +43,8 @@ class GraphStore:
     """
 
     def __init__(self, graphs: GraphSet, device: torch.device | str = "cpu", resident: bool | None = None) -> None:
+        if not len(graphs):
+            raise InputError("this split has no graphs")
         self.graphs = graphs
         self.device = torch.device(device)
         self.resident = _fits(graphs, self.device) if resident is None else resident

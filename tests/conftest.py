@@ -132,3 +132,11 @@ def assert_near(found: Tensor | list[Tensor], wanted: Tensor | list[Tensor], tol
     assert found.shape == wanted.shape
     scale = max(1.0, float(wanted.detach().abs().max())) if wanted.numel() else 1.0
     torch.testing.assert_close(found, wanted, rtol=0, atol=tolerance * scale, check_dtype=False)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked for a GPU skip elsewhere, saying so."""
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))

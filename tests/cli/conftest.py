@@ -1,0 +1,33 @@
+"""One finished run that many tests look at, and a folder of their own for each."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from terminal import TINY, Ended, gnas, write_graphs
+
+
+@pytest.fixture(scope="session")
+def rings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny dataset of a user's own."""
+    return write_graphs(tmp_path_factory.mktemp("data") / "rings")
+
+
+@pytest.fixture(scope="session")
+def finished(rings: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
+    """The run folder of a whole search, and what the command printed."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    ended = gnas("search", rings, *TINY, "--out", folder)
+    assert ended.code == 0, ended
+    return folder, ended
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Default folders such as runs/ land in the test's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("GNAS_DEBUG", raising=False)
+    assert Path.cwd() != Path(os.environ.get("HOME", "/"))

@@ -1,0 +1,139 @@
+"""A terminal for tests: run a command here, or in a process of its own that can be killed; and tiny data to run it on."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from gnas.cli import app
+
+# A search of six epochs and trainings of three, a fraction of a second each.
+TINY = (
+    *("--preset", "fast", "--cells", "2", "--channels", "4", "--search-epochs", "6", "--epochs", "3"),
+    *("--baselines", "gcn", "--set", "nodes=2", "--set", "search_batch=8", "--batch", "8", "--device", "cpu"),
+)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def gnas(*words: object, typed: str | None = None) -> Ended:
+    """Run a command in this process."""
+    result = CliRunner().invoke(app, [str(word) for word in words], input=typed, catch_exceptions=False)
+    return Ended(result.exit_code, result.stdout, result.stderr)
+
+
+def one_line(ended: Ended, code: int, *words: str) -> None:
+    """The command failed with this code and one line that says these words."""
+    assert ended.code == code, ended
+    line = ended.err.strip().splitlines()[-1]
+    assert line.startswith("error: "), ended.err
+    assert "Traceback" not in ended.err
+    for word in words:
+        assert word in line, line
+
+
+def write_graphs(folder: Path, count: int = 40) -> Path:
+    """Rings of 3 to 6 nodes as tables; the target is the share of the first of two kinds of nodes."""
+    folder.mkdir()
+    splits = ["train"] * 6 + ["val", "test"] * 2
+    kinds = [[(g * 7 + n * n) % 3 for n in range(3 + g % 4)] for g in range(count)]
+    rows = [(g, sum(k == 0 for k in kinds[g]) / len(kinds[g]), splits[g % len(splits)]) for g in range(count)]
+    _write(folder / "graphs.csv", ("graph_id", "y", "split"), rows)
+    _write(
+        folder / "nodes.csv",
+        ("graph_id", "node_id", "kind"),
+        [(g, n, k) for g in range(count) for n, k in enumerate(kinds[g])],
+    )
+    ends = [(g, n, (n + 1) % len(kinds[g])) for g in range(count) for n in range(len(kinds[g]))]
+    _write(folder / "edges.csv", ("graph_id", "source", "target"), ends + [(g, b, a) for g, a, b in ends])
+    return folder
+
+
+def _write(path: Path, header: tuple[str, ...], rows: list[Any]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def fingerprint(folder: Path) -> dict[str, Any]:
+    """Everything a run computed, without its clock and its files' layout."""
+    found: dict[str, Any] = {"genotype": (folder / "genotype.yaml").read_text()}
+    for file in sorted(folder.rglob("history.jsonl")):
+        lines = file.read_text().splitlines()
+        found[str(file.relative_to(folder))] = [_untimed(json.loads(line)) for line in lines]
+    for name in ("result.json", "leaderboard.json"):
+        found[name] = _untimed(json.loads((folder / name).read_text()))
+    return found
+
+
+def _untimed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _untimed(item) for name, item in value.items() if not name.startswith("seconds")}
+    return [_untimed(item) for item in value] if isinstance(value, list) else value
+
+
+class Nursery:
+    """Starts commands in processes of their own that have everything imported already."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("nursery.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+
+    def start(self, *words: object, die_at: int = 0) -> int:
+        """The process id of a command that runs now; it kills itself at its ``die_at``-th write, if that is given."""
+        task = {"argv": [str(word) for word in words], "log": str(self.log), "die_at": die_at}
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(task) + "\n")
+        self.process.stdin.flush()
+        return int(self._line())
+
+    def wait(self) -> int:
+        """The exit code of the command; minus the signal that killed it."""
+        return int(self._line())
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def said(self) -> str:
+        """What the last command printed, and at the end how many writes it made."""
+        return self.log.read_text()
+
+
+@contextmanager
+def nursery(log: Path) -> Iterator[Nursery]:
+    """A nursery that is gone afterwards."""
+    one = Nursery(log)
+    try:
+        yield one
+    finally:
+        one.process.stdin.close()  # type: ignore[union-attr]
+        one.process.wait(30)

@@ -1,0 +1,102 @@
+"""``gnas runs``, ``report``, ``draw``, ``export``, ``predict`` and ``doctor``: looking at what is there."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from terminal import Ended, gnas, one_line
+
+
+@pytest.fixture
+def copy(finished: tuple[Path, Ended]) -> Path:
+    """A copy of the finished run to do with as one likes."""
+    shutil.copytree(finished[0], Path("runs/one"))
+    return Path("runs/one")
+
+
+def test_runs_list_and_show(copy: Path) -> None:
+    listed = gnas("runs", "list", "--json").json["runs"]
+    assert [(run["folder"], run["job"], run["state"]) for run in listed] == [("runs/one", "search", "finished")]
+    assert "rings" in gnas("runs", "list").out
+    shown = gnas("runs", "show", copy)
+    assert "message-passing depth" in shown.out
+    assert gnas("runs", "show", copy, "--json").json["leaderboard"]["metric"] == "mae"
+    (copy / "result.json").unlink()
+    assert gnas("runs", "list", "--json").json["runs"][0]["state"] == "stopped"
+
+
+def test_runs_delete_asks(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_line(gnas("runs", "delete", copy), 2, "--force deletes without asking")
+    assert copy.exists()
+    ended = gnas("runs", "delete", copy, "--force", "--json")
+    assert (ended.code, ended.json["deleted"]) == (0, "runs/one")
+    assert not copy.exists()
+
+
+def test_only_runs_are_deleted(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("precious").mkdir()
+    Path("precious/config.yaml").write_text("server: example.org\n")
+    one_line(gnas("runs", "delete", "precious", "--force"), 2, "not a run folder")
+    Path("link").symlink_to(copy.resolve())
+    one_line(gnas("runs", "delete", "link", "--force"), 2, "a link")
+    monkeypatch.chdir(copy / "search")
+    one_line(gnas("runs", "delete", copy.resolve() if copy.is_absolute() else "../../one", "--force"), 2, "you are in")
+
+
+def test_report_of_one_and_of_several(copy: Path) -> None:
+    (copy / "report.html").unlink()
+    ended = gnas("report", copy, "--json")
+    assert (ended.code, ended.json["report"]) == (0, "runs/one/report.html")
+    assert gnas("report", copy).code == 0  # its own page is written again
+    assert gnas("report", copy, copy).code == 0
+    one_line(gnas("report", copy, copy), 2, "comparison.html exists; --force overwrites it")
+    assert gnas("report", copy, copy, "--force").code == 0
+    assert gnas("report", copy, "--watch").code == 0  # the run is finished, so the watch is too
+    one_line(gnas("report", copy, copy, "--watch"), 2, "one run")
+
+
+def test_draw(copy: Path) -> None:
+    assert gnas("draw", copy).code == 0
+    assert (copy / "genotype.svg").read_text().startswith("<svg")
+    assert gnas("draw", copy / "genotype.yaml", "-o", "cell.png").code == 0
+    assert Path("cell.png").read_bytes().startswith(b"\x89PNG")
+    one_line(gnas("draw", copy, "-o", "cell.png"), 2, "cell.png exists; --force overwrites it")
+    one_line(gnas("draw", copy, "-o", "cell.pdf"), 2, ".svg or .png")
+    assert gnas("draw", "--formula", "[identity | mean]", "-o", "x.svg", "--json").json["formulas"] == [
+        "[identity | mean]"
+    ]
+    one_line(gnas("draw"), 2, "name a genotype file")
+
+
+def test_export_and_predict(copy: Path, rings: Path) -> None:
+    if not list(copy.rglob("model.json")):
+        pytest.skip("runs keep no model.json yet")
+    ended = gnas("export", copy, "--json")
+    assert ended.code == 0, ended
+    assert "model.py" in ended.json["files"]
+    for folder in (copy, copy / "export"):
+        ended = gnas("predict", folder, rings, "-o", "predictions.csv", "--force", "--json")
+        assert ended.code == 0, ended
+        assert ended.json["rows"] == 40
+    one_line(gnas("predict", copy, rings), 2, "predictions.csv exists")
+    one_line(gnas("export", copy), 2, "export")
+
+
+def test_doctor() -> None:
+    ended = gnas("doctor", "--json")
+    names = {finding["what"] for finding in ended.json["findings"]}
+    assert {"python", "torch", "gnas", "threads", "aggregate", "fused", "trial", "data root", "disk", "extras"} <= names
+    assert ended.code == (0 if ended.json["ok"] else 1)
+    assert "a small network runs on" in gnas("doctor").out
+
+
+def test_doctor_sees_a_gpu_that_torch_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.version.cuda", None)
+    monkeypatch.setattr("gnas.cli.doctor._nvidia", lambda: "NVIDIA H200")
+    ended = gnas("doctor")
+    assert ended.code == 1
+    assert "NVIDIA H200, but torch" in ended.out
+    assert "reinstall torch with CUDA" in ended.out

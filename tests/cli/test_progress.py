@@ -1,0 +1,115 @@
+"""Progress: the time left, few lines on paper, bars on a terminal."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from gnas.cli.bars import Bars
+from gnas.cli.progress import Stages
+from gnas.cli.screen import Screen, cells, finite
+from gnas.cli.stage import Stage, View
+
+
+class Clock:
+    """A clock that stands still until it is told."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def record(epoch: int, **more: Any) -> dict[str, Any]:
+    return {"stage": "search", "epoch": epoch, "val_metric": 0.5, "depth": 2, **more}
+
+
+def paper() -> tuple[Screen, io.StringIO]:
+    screen, text = Screen(), io.StringIO()
+    screen.err = Console(file=text, width=100, highlight=False)
+    return screen, text
+
+
+def test_lines_come_at_most_every_two_seconds() -> None:
+    clock, (screen, text) = Clock(), paper()
+    plan = [Stage("search", "search", 100), Stage("train gin", "train gin", 10)]
+    with Stages(screen, plan, "mae", clock=clock) as stages:
+        for epoch in range(1, 101):
+            clock.now += 0.125
+            stages.on_epoch(record(epoch))
+        clock.now += 0.5
+        stages.on_epoch({"stage": "train", "model": "gin", "seed": 1, "epoch": 1, "val_metric": 0.25})
+    lines = text.getvalue().replace("\xa0", " ").splitlines()
+    assert lines[0] == "search: epoch 16 of 100; val 0.5000, depth 2; about 10 s left"
+    assert lines[-2:] == ["search: 100 epochs in 12 s; val 0.5000, depth 2", "train gin: 1 epoch in 0.5 s; val 0.2500"]
+    assert len(lines) == 8
+
+
+def test_time_left_after_a_resume_counts_only_what_was_done_now() -> None:
+    stage = Stage("search", "search", 50, started=0.0)
+    stage.take(record(41), "mae", 2.0)
+    assert stage.left(2.0) == 18.0
+    assert stage.left(5.0) == 15.0  # it counts down between epochs
+    assert stage.left(99.0) == 0.0
+
+
+def test_a_seed_that_stopped_early_shortens_the_rest() -> None:
+    stage = Stage("train gin", "train gin", 50, seeds=2, started=0.0)
+    for epoch in range(1, 11):
+        stage.take(record(epoch, seed=1), "mae", float(epoch))
+    assert stage.total == 100
+    for epoch in range(1, 6):
+        stage.take(record(epoch, seed=2), "mae", 10.0 + epoch)
+    assert (stage.done, stage.total) == (15, 60)
+
+
+def test_a_failed_job_ends_no_stage() -> None:
+    screen, text = paper()
+    try:
+        with Stages(screen, [Stage("search", "search", 9)], "mae", clock=Clock()) as stages:
+            stages.on_epoch(record(1))
+            raise RuntimeError
+    except RuntimeError:
+        pass
+    assert text.getvalue() == ""
+
+
+def test_bars_on_a_terminal() -> None:
+    screen, text = Screen(), io.StringIO()
+    screen.err = Console(file=text, force_terminal=True, width=100, color_system=None)
+    screen.out = Console(file=text, force_terminal=True, width=100)
+    assert screen.live
+    plan = [Stage("search", "search", 4), Stage("train gnas", "train gnas", 3), Stage("train gcn", "train gcn", 3)]
+    with Stages(screen, plan, "accuracy") as stages:
+        assert isinstance(stages.view, Bars)
+        for epoch in (1, 2, 3, 4):
+            stages.on_epoch(record(epoch, val_metric=77.777))
+        stages.on_epoch({"model": "gcn", "seed": 1, "epoch": 2, "val_metric": 50.0})
+    last = text.getvalue().split("\r")[-1] or text.getvalue()
+    assert "4/4" in text.getvalue()
+    assert "val 77.78, depth 2" in text.getvalue()
+    assert "done before" in text.getvalue(), last  # gnas never reported: an earlier process had trained it
+
+
+def test_a_round_that_was_not_planned_gets_its_own_stage() -> None:
+    clock, (screen, text) = Clock(), paper()
+    with Stages(screen, [], "mae", like=Stage("round", "round", 5), clock=clock) as stages:
+        stages.on_epoch({"stage": "round-1", "cells": 6, "epoch": 1, "val_metric": 1.0})
+        stages.on_epoch({"stage": "round-2", "cells": 4, "epoch": 1, "val_metric": 1.0})
+    assert [line.split(":")[0] for line in text.getvalue().splitlines()] == ["round 1 (6 cells)", "round 2 (4 cells)"]
+
+
+def test_quiet_shows_nothing() -> None:
+    with Stages(Screen(quiet=True), [Stage("search", "search", 1)], "mae") as stages:
+        assert type(stages.view) is View
+        stages.on_epoch(record(1))
+
+
+def test_equal_cells_share_a_line() -> None:
+    assert cells(("mean", "mean", "sum", "mean")) == [("cells 1-2", "mean"), ("cell 3", "sum"), ("cell 4", "mean")]
+
+
+def test_json_has_no_numbers_that_are_none() -> None:
+    assert finite({"a": [float("nan"), 1.5, (float("inf"),)], 2: True}) == {"a": [None, 1.5, [None]], "2": True}

@@ -1,0 +1,106 @@
+"""``gnas search``: the whole main job in one command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import yaml
+from terminal import TINY, Ended, fingerprint, gnas
+
+
+def test_the_whole_job_and_what_it_prints(finished: tuple[Path, Ended]) -> None:
+    folder, ended = finished
+    for file in ("config.yaml", "genotype.yaml", "leaderboard.csv", "report.html", "command.json", "versions.json"):
+        assert (folder / file).exists(), file
+    text = " ".join(ended.out.split())
+    assert "task: graph regression" in text
+    assert "message-passing depth" in text
+    assert "cell 1" in text
+    assert "test MAE" in text
+    assert "gcn" in text
+    assert f"report {folder / 'report.html'}" in text
+    lines = ended.err.splitlines()
+    assert [line.split(":")[0] for line in lines if "epochs in" in line] == ["search", "train gnas", "train gcn"]
+
+
+def test_a_benchmark_by_name_with_nothing_but_sizes() -> None:
+    sizes = ("--search-epochs", "1", "--epochs", "1", "--channels", "4", "--cells", "1", "--baselines", "mlp")
+    ended = gnas("search", "cluster-mini", "--preset", "fast", *sizes, "--json", "--quiet")
+    assert ended.code == 0, ended
+    found = ended.json
+    assert found["run"] == "runs/cluster-mini-single-level-seed0"
+    assert {row["name"] for row in found["leaderboard"]["rows"]} == {"gnas", "mlp"}
+    assert Path(found["report"]).exists()
+    assert ended.err == ""
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["runs"]  # nothing is written elsewhere
+
+
+def test_json_is_one_object_and_quiet_says_nothing(rings: Path, finished: tuple[Path, Ended]) -> None:
+    folder, _ = finished
+    ended = gnas("search", rings, "--out", folder, "--resume", "--json")
+    assert (ended.code, ended.json["run"], ended.json["depth"]) == (0, str(folder), ended.json["depth"])
+    assert len(ended.json["formulas"]) == 2
+    ended = gnas("search", rings, "--out", folder, "--resume", "--quiet")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+
+
+def test_resume_needs_no_settings_and_refuses_others(rings: Path, finished: tuple[Path, Ended]) -> None:
+    folder, _ = finished
+    before = fingerprint(folder)
+    assert gnas("search", rings, "--out", folder, "--resume").code == 0
+    assert fingerprint(folder) == before
+    ended = gnas("search", rings, "--out", folder, "--resume", "--channels", "5")
+    assert ended.code == 2
+    assert "cannot resume with another channels (5; the run has 4)" in ended.err
+    ended = gnas("search", rings, "--out", folder, "--resume", "--preset", "paper")
+    assert ended.code == 2
+    assert "cannot resume with the preset 'paper'" in ended.err
+
+
+def test_the_settings_kept_rerun_the_same_run(rings: Path, finished: tuple[Path, Ended]) -> None:
+    folder, _ = finished
+    again = Path("again")
+    ended = gnas("search", rings, "--settings", folder / "config.yaml", "--out", again)
+    assert ended.code == 0, ended
+    assert fingerprint(again) == fingerprint(folder)
+    assert (again / "config.yaml").read_text() == (folder / "config.yaml").read_text()
+
+
+def test_the_command_line_overrides_a_file() -> None:
+    Path("mine.yaml").write_text(
+        "preset: fast\nchannels: 4\ncells: 1\nsearch_epochs: 1\nepochs: 1\nbaselines: []\nseed: 7\n"
+    )
+    ended = gnas(
+        "search", "molecules-mini", "--settings", "mine.yaml", "--cells", "2", "--set", "train_settings.clip=1.0"
+    )
+    assert ended.code == 0, ended
+    folder = Path("runs/molecules-mini-single-level-seed7")
+    kept = yaml.safe_load((folder / "config.yaml").read_text())
+    assert (kept["channels"], kept["cells"], kept["train_settings"]) == (4, 2, {"clip": 1.0})
+
+
+def test_force_replaces_a_run_with_other_settings(rings: Path) -> None:
+    small = ("--search-epochs", "1", "--epochs", "1", "--out", "run")
+    assert gnas("search", rings, *TINY, *small).code == 0
+    Path("run/notes.txt").write_text("mine")
+    ended = gnas("search", rings, *TINY, *small, "--channels", "3", "--force")
+    assert ended.code == 0, ended
+    assert json.loads(Path("run/command.json").read_text())["settings"]["channels"] == 3
+    assert Path("run/notes.txt").read_text() == "mine"
+
+
+def test_a_search_by_trials(rings: Path) -> None:
+    ended = gnas("search", rings, *TINY, "--strategy", "random", "--set", "strategy_settings.trials=2", "--epochs", "1")
+    assert ended.code == 0, ended
+    assert "search: 2 trials in" in ended.err
+    assert Path("runs/rings-random-seed0").is_dir()
+
+
+def test_options_of_own_data_reach_the_loader(rings: Path) -> None:
+    ended = gnas("search", rings, *TINY, "--target", "nope")
+    assert ended.code == 2
+    assert "nope" in ended.err
+    ended = gnas("search", rings, *TINY, "--data", "levle=graph")
+    assert ended.code == 2
+    assert "did you mean 'level'" in ended.err
