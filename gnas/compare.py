@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -168,34 +169,38 @@ def train_candidate(
     """Results of one candidate for these seeds, as stored in its run folders."""
     if not seeds:
         raise InputError("a comparison needs at least one seed")
-    runs = {}
-    for seed in seeds:
-        settings = {
-            "model": candidate.name,
-            "describe": candidate.describe,
-            "dataset": benchmark.name,
-            "seed": seed,
-            "training": asdict(config),
-        }
-        runs[seed] = Run(folder / "trained" / candidate.name / f"seed-{seed}", settings, resume=True)
-    missing = [seed for seed in seeds if runs[seed].read_json("result") is None]
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"seeds {list(seeds)} name one of them twice")
     note = None if on_epoch is None else (lambda record: on_epoch({"model": candidate.name, **record}))
-    if missing:
-        spread = train_seeds(
-            candidate.build,
-            benchmark,
-            config,
-            missing,
-            device=device,
-            runs=[runs[seed] for seed in missing],
-            on_epoch=note,
-            should_stop=should_stop,
-        )
-        for seed, result in zip(missing, spread.results, strict=True):
-            keep_result(runs[seed], result, benchmark)
-    for run in runs.values():
-        run.close()
-    return [runs[seed].read_json("result") for seed in seeds]
+    with contextlib.ExitStack() as held:
+        runs = {seed: held.enter_context(_training(benchmark, candidate, config, seed, folder)) for seed in seeds}
+        missing = [seed for seed in seeds if runs[seed].read_json("result") is None]
+        if missing:
+            spread = train_seeds(
+                candidate.build,
+                benchmark,
+                config,
+                missing,
+                device=device,
+                runs=[runs[seed] for seed in missing],
+                on_epoch=note,
+                should_stop=should_stop,
+            )
+            for seed, result in zip(missing, spread.results, strict=True):
+                keep_result(runs[seed], result, benchmark)
+        return [runs[seed].read_json("result") for seed in seeds]
+
+
+def _training(benchmark: Benchmark, candidate: Candidate, config: TrainConfig, seed: int, folder: Path) -> Run:
+    """The folder of one training, new or gone on with."""
+    settings = {
+        "model": candidate.name,
+        "describe": candidate.describe,
+        "dataset": benchmark.name,
+        "seed": seed,
+        "training": asdict(config),
+    }
+    return Run(folder / "trained" / candidate.name / f"seed-{seed}", settings, resume=True)
 
 
 def keep_result(run: Run, result: TrainResult, benchmark: Benchmark) -> None:

@@ -78,6 +78,7 @@ class StackedBatchNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(count, 1, channels))
 
     def forward(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
+        h = h.to(self.weight.dtype)  # in mixed precision h is shorter: too short for sums over all nodes
         if not self.training:
             scale = self.weight * torch.rsqrt(self.running_var + self.eps)
             return h * scale + (self.bias - self.running_mean * scale)

@@ -54,13 +54,17 @@ class Run:
         if known and not (resume or force):
             raise InputError(f"{self.path}: already holds a run; give resume to go on with it, or force to replace it")
         self.path.mkdir(parents=True, exist_ok=True)
-        self._take_lock()
-        if known and resume:
-            self._check_same(config)
-        elif known:
-            self._clear()
-        self.config = config
-        write_atomic(self.path / "config.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+        try:
+            self._take_lock()
+            if known and resume:
+                self._check_same(config)
+            elif known:
+                self._clear()
+            self.config = config
+            write_atomic(self.path / "config.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+        except BaseException:
+            self.close()  # a traceback may keep this object alive: the folder must not stay locked with it
+            raise
 
     # -- history ----------------------------------------------------------------------------------------------------
 
@@ -186,12 +190,18 @@ class Run:
             self._lock.close()
             self._lock = None
 
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def _clear(self) -> None:
         for name in ("history.jsonl", "genotype.yaml", "result.json"):
             (self.path / name).unlink(missing_ok=True)
         for file in (self.path / "checkpoints").glob("*.safetensors"):
             file.unlink()
-        for part in self.path.glob("*/config.yaml"):
+        for part in [*self.path.glob("*/config.yaml"), *self.path.glob("trained/*/*/config.yaml")]:
             shutil.rmtree(part.parent)
 
 

@@ -1,13 +1,15 @@
 """Records of a run for the tools people watch runs with, behind one small interface.
 
 A run folder always keeps its history as JSON lines. TensorBoard is written beside it when it is installed; MLflow and
-Weights & Biases where they are asked for, with their own settings (``MLFLOW_TRACKING_URI``, ``WANDB_MODE``, ...).
+Weights & Biases where they are asked for, with their own settings (``MLFLOW_TRACKING_URI``,
+``WANDB_MODE``, ...), else inside the run folder too.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -43,7 +45,14 @@ def wanted(names: str | None) -> list[str]:
 def open_trackers(names: Sequence[str], folder: str | Path, config: dict[str, Any]) -> Tracker:
     """The trackers of these names for a run folder, as one."""
     kinds: dict[str, Callable[..., Tracker]] = {"tensorboard": TensorBoard, "mlflow": MLflow, "wandb": WandB}
-    return Several([kinds[name](Path(folder), config) for name in names])
+    opened = []
+    for name in names:
+        try:
+            opened.append(kinds[name](Path(folder), config))
+        except Exception as error:
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
+            raise InputError(f"tracking with {name} cannot begin: {reason}; mend it, or use --track none") from error
+    return Several(opened)
 
 
 def installed(name: str) -> bool:
@@ -111,6 +120,8 @@ class MLflow:
         import mlflow
 
         self.mlflow = mlflow
+        if "MLFLOW_TRACKING_URI" not in os.environ:
+            mlflow.set_tracking_uri(f"sqlite:///{(folder / 'mlflow.db').resolve()}")  # in the run folder, as all else
         known = _remembered(folder).get("mlflow")
         run = mlflow.start_run(run_id=known) if known else mlflow.start_run(run_name=folder.name)
         if not known:

@@ -7,13 +7,14 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from numbers import Integral, Real
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from gnas.datasets.base import Benchmark
-from gnas.engine import Engine, take_turns
+from gnas.engine import MODES, Engine, take_turns
 from gnas.errors import InputError, choose
 from gnas.evaluation import Evaluator
 from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
@@ -25,6 +26,14 @@ from gnas.store import GraphStore, Planned
 OPTIMIZERS = ("adam", "adamw")
 SCHEDULES = ("plateau", "cosine")
 PRECISIONS = ("float32", "tf32", "bf16")
+LIMITS = {
+    **dict.fromkeys(("epochs", "batch_size", "checkpoint_every"), (1, math.inf)),
+    **dict.fromkeys(("patience", "warmup"), (0, math.inf)),
+    "lr": (1e-12, 1e6),
+    "factor": (1e-6, 1 - 1e-6),  # 1 would never end
+    "ema": (0, 1 - 1e-9),
+    **dict.fromkeys(("weight_decay", "min_lr", "clip"), (0, 1e6)),
+}
 
 
 @dataclass(frozen=True)
@@ -52,8 +61,13 @@ class TrainConfig:
         choose(self.optimizer, OPTIMIZERS, "optimizer")
         choose(self.schedule, SCHEDULES, "schedule")
         choose(self.precision, PRECISIONS, "precision")
-        if self.epochs < 1 or self.batch_size < 1 or self.lr <= 0:
-            raise InputError("epochs and batch_size must be at least 1 and lr above 0")
+        choose(self.engine, MODES, "engine")
+        for name, (low, high) in LIMITS.items():
+            value, whole = getattr(self, name), isinstance(getattr(TrainConfig, name), int)
+            number = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
+            if not (number and low <= value <= high):
+                kind = "a whole number" if whole else "a number"
+                raise InputError(f"{name} is {value!r}; it must be {kind} from {low:g} to {high:g}")
 
     @staticmethod
     def paper(dataset: str) -> TrainConfig:
@@ -179,7 +193,7 @@ class Trainer(EpochLoop):
             "val_loss": val["loss"],
             "val_metric": val["metric"],
             "val_metric_per_batch": val["metric_per_batch"],
-            "lr": self.rate,
+            "lr": self._scheduled_rate(),
         }
         if self.config.test_curve:
             record["test_metric_for_plots_only"] = self.evaluators["test"](self.epoch)["metric"]

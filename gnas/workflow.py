@@ -96,27 +96,27 @@ def discover(
     rivals: Sequence[Candidate] = (),
 ) -> Discovery:
     """Search, train, compare; every part is a run of its own inside ``folder`` and is not repeated on resume."""
-    run = Run(folder, {"job": "search", "dataset": benchmark.name, **settings.to_dict()}, resume=resume, force=force)
-    run.write_json("data", summarise(benchmark))
-    run.write_json("versions", versions(device))
-    result = search_part(run, benchmark, settings, device, engine, force, on_epoch, should_stop)
-    run.write_genotype(result.genotype)
-    depth = max(result.genotype.depth(), 1)
-    entries = [found(result.genotype, benchmark, settings)]
-    budget = sum(p.numel() for p in entries[0].build().parameters())  # equal terms: nobody gets more weights
-    entries += [hand_made(name, benchmark, depth, budget) for name in settings.baselines]
-    board = compare(
-        benchmark,
-        [*entries, *rivals],
-        train_config(settings, benchmark.name),
-        settings.seeds,
-        run.path,
-        device=device,
-        on_epoch=_labelled(on_epoch, "train"),
-        should_stop=should_stop,
-    )
-    run.write_json("result", {"search": result.to_dict(), "leaderboard": board.to_dict()})
-    run.close()
+    config = {"job": "search", "dataset": benchmark.name, **settings.to_dict()}
+    with Run(folder, config, resume=resume, force=force) as run:
+        run.write_json("data", summarise(benchmark))
+        run.write_json("versions", versions(device))
+        result = search_part(run, benchmark, settings, device, engine, force, on_epoch, should_stop)
+        run.write_genotype(result.genotype)
+        depth = max(result.genotype.depth(), 1)
+        entries = [found(result.genotype, benchmark, settings)]
+        budget = sum(p.numel() for p in entries[0].build().parameters())  # equal terms: nobody gets more weights
+        entries += [hand_made(name, benchmark, depth, budget) for name in settings.baselines]
+        board = compare(
+            benchmark,
+            [*entries, *rivals],
+            train_config(settings, benchmark.name),
+            settings.seeds,
+            run.path,
+            device=device,
+            on_epoch=_labelled(on_epoch, "train"),
+            should_stop=should_stop,
+        )
+        run.write_json("result", {"search": result.to_dict(), "leaderboard": board.to_dict()})
     return Discovery(run.path, result, board)
 
 
@@ -131,34 +131,31 @@ def search_part(
     should_stop: Callable[[], bool] | None,
 ) -> SearchResult:
     """The search of a job, or its result if it is already there."""
-    part = run.part("search", {"job": "search", **settings.to_dict()}, resume=not force, force=force)
-    done, genotype = part.read_json("result"), read_architecture(part)
-    if done is not None and genotype is not None:
-        part.close()
-        return SearchResult(
-            genotype, part.history(), done["seconds"], done["strategy"], done["trained_epochs"], done["seed"]
+    with run.part("search", {"job": "search", **settings.to_dict()}, resume=not force, force=force) as part:
+        done, genotype = part.read_json("result"), read_architecture(part)
+        if done is not None and genotype is not None:
+            return SearchResult(
+                genotype, part.history(), done["seconds"], done["strategy"], done["trained_epochs"], done["seed"]
+            )
+        chosen = strategy(
+            settings.strategy,
+            epochs=settings.search_epochs,
+            batch_size=settings.search_batch,
+            **settings.strategy_settings,
         )
-    chosen = strategy(
-        settings.strategy,
-        epochs=settings.search_epochs,
-        batch_size=settings.search_batch,
-        **settings.strategy_settings,
-    )
-    result = search(
-        benchmark,
-        SearchSpace(settings.nodes, settings.nodes, variant=settings.variant),
-        chosen,
-        channels=settings.channels,
-        num_cells=settings.cells,
-        seed=settings.seed,
-        device=device,
-        engine=engine,
-        run=part,
-        on_epoch=_labelled(on_epoch, "search"),
-        should_stop=should_stop,
-    )
-    part.close()
-    return result
+        return search(
+            benchmark,
+            SearchSpace(settings.nodes, settings.nodes, variant=settings.variant),
+            chosen,
+            channels=settings.channels,
+            num_cells=settings.cells,
+            seed=settings.seed,
+            device=device,
+            engine=engine,
+            run=part,
+            on_epoch=_labelled(on_epoch, "search"),
+            should_stop=should_stop,
+        )
 
 
 def read_architecture(run: Run) -> Genotype | GraphNASArchitecture | None:

@@ -46,6 +46,11 @@ def _module(h: Tensor) -> ModuleType:
     return torch_kernels
 
 
+def _half(*tensors: Tensor) -> bool:
+    """Whether these come from mixed precision and meet the PyTorch operations, which want float32."""
+    return any(t.dtype in (torch.bfloat16, torch.float16) for t in tensors) and _module(tensors[0]) is torch_kernels
+
+
 class Groups(nn.Module):
     """Which group each of a list of items belongs to, and the items of each group one after another."""
 
@@ -84,6 +89,8 @@ def gate(h: Tensor, sparse: Tensor, dense: Tensor, plan: GatePlan) -> Tensor:
     ``h`` is ``[sources, nodes, channels]``; ``sparse`` ``[sparse filters, nodes, 1]`` and ``dense`` ``[dense filters, nodes,
     channels]`` are the gates before the sigmoid.
     """
+    if _half(h, sparse, dense):
+        h, sparse, dense = h.float(), sparse.float(), dense.float()
     return _Gate.apply(h, sparse, dense, plan)  # type: ignore[no-any-return]
 
 
@@ -113,7 +120,10 @@ def norm_relu_mix(y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, tar
     ``y`` is ``[operations, nodes, channels]``, ``p`` one weight an operation (None: all 1); returns ``[targets, nodes,
     channels]``.
     """
-    return _NormReluMix.apply(y, weight, bias, p, targets, norm)  # type: ignore[no-any-return]
+    if not _half(y):
+        return _NormReluMix.apply(y, weight, bias, p, targets, norm)  # type: ignore[no-any-return]
+    with torch.autocast(y.device.type, enabled=False):  # the statistics are sums over all nodes
+        return _NormReluMix.apply(y.float(), weight, bias, p, targets, norm)  # type: ignore[no-any-return]
 
 
 class _NormReluMix(torch.autograd.Function):

@@ -14,6 +14,8 @@ from gnas.store import Planned
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.gradient import GradientSearch, check_settings
 
+REACH = 0.01  # how far the weights move for the difference quotient of the second order, as in DARTS
+
 
 @dataclass(frozen=True)
 class Darts:
@@ -44,6 +46,8 @@ class Darts:
 
 class DartsSearch(GradientSearch):
     """Each step: alphas on a held-out batch, then weights on a training batch."""
+
+    advice = "the single-level strategy"
 
     def plan(self) -> list[tuple[Planned, ...]]:
         if self.step_number == 0:
@@ -96,7 +100,7 @@ class DartsSearch(GradientSearch):
                 weight.sub_(rate * (step if buffer is None else step + settings.momentum * buffer))
         gradients = torch.autograd.grad(self._loss(val), [*alphas, *weights])
         direct, direction = gradients[: len(alphas)], gradients[len(alphas) :]
-        scale = 0.01 / torch.stack([d.norm() for d in direction]).norm().clamp_min(1e-12)
+        scale = REACH / torch.stack([d.norm() for d in direction]).norm().clamp_min(1e-12)
         sides = [self._alpha_gradient_at(train, weights, saved, direction, sign * scale) for sign in (1.0, -1.0)]
         _set(weights, saved)
         return [d - rate * (p - m) / (2 * scale) for d, p, m in zip(direct, *sides, strict=True)]

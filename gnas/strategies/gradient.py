@@ -21,6 +21,9 @@ from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.supernet import Supernet
 
 
+DECIDED = 5  # epochs before which the choices say little
+
+
 def check_settings(settings: Any) -> None:
     """Values a gradient search can work with."""
     for name in ("epochs", "batch_size"):
@@ -33,6 +36,9 @@ def check_settings(settings: Any) -> None:
 
 class GradientSearch(EpochLoop):
     """Epochs over a supernet: weights by SGD with a cosine schedule, alphas by Adam (paper, Searching setting)."""
+
+    advice = "fewer cells, or more epochs"  # against collapse
+    warned = False
 
     def __init__(self, settings: Any, problem: SearchProblem, context: SearchContext) -> None:
         super().__init__(settings.epochs, seeded(context.seed), context.run, context.on_epoch, context.should_stop)
@@ -101,10 +107,11 @@ class GradientSearch(EpochLoop):
         val = self.evaluator(self.epoch)
         genotype = self.supernet.genotype()
         collapse = identity_share(genotype)
-        if collapse >= 0.5 and not any(r["identity_share"] >= 0.5 for r in self.history):
+        if self.epoch + 1 >= DECIDED and collapse >= 0.5 and not self.warned:
+            self.warned = True
             warnings.warn(
-                f"epoch {self.epoch + 1}: identity holds {collapse:.0%} of the aggregation places (collapse); "
-                "try the single-level strategy, or stop_on_collapse"
+                f"epoch {self.epoch + 1}: identity holds {collapse:.0%} of the aggregation places (collapse): little is passed "
+                f"along edges; try {self.advice}, or stop_on_collapse=0.5"
             )
         limit = self.settings.stop_on_collapse
         self.done = limit is not None and collapse >= limit
@@ -186,12 +193,12 @@ def second_level_counts(genotype: Genotype) -> dict[str, int]:
 
 
 def _masked_halves(graph: GraphSet, seed: int) -> tuple[GraphSet, GraphSet]:
-    """Transductive data: both halves are the same graph, each counting half of the training rows."""
+    """Transductive data: both halves are the same graph, each counting half of the training rows; a single row counts twice."""
     rows = torch.ones(graph.y.size(0), dtype=torch.bool) if graph.mask is None else graph.mask
     chosen = rows.nonzero().flatten()
     chosen = chosen[torch.randperm(len(chosen), generator=seeded(seed))]
     halves = []
-    for part in (chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]):
+    for part in (chosen[: max(len(chosen) // 2, 1)], chosen[len(chosen) // 2 :]):
         mask = torch.zeros_like(rows)
         mask[part] = True
         halves.append(dataclasses.replace(graph, mask=mask))

@@ -33,10 +33,12 @@ class SingleLevel:
         check_settings(self)
 
     def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
-        return _SingleLevelSearch(self, problem, context).search(self.name)
+        return SingleLevelSearch(self, problem, context).search(self.name)
 
 
-class _SingleLevelSearch(GradientSearch):
+class SingleLevelSearch(GradientSearch):
+    """Each step: one loss, one backward pass, both optimisers."""
+
     def _step(self, *planned: Planned) -> None:
         (here,) = planned
         supernet, task = self.supernet, self.problem.task

@@ -16,6 +16,7 @@ from terminal import TINY, Nursery, fingerprint, nursery, write_graphs
 
 KILLS = int(os.environ.get("GNAS_KILLS", "5"))
 STRATEGY = os.environ.get("GNAS_KILL_STRATEGY", "single-level")
+DEVICE = os.environ.get("GNAS_KILL_DEVICE", "cpu")  # on cuda it holds with the deterministic option
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,8 @@ def whole(place: Path, starter: Nursery) -> tuple[Path, int, float]:
 
 def command(place: Path, name: str) -> list[object]:
     trials = () if STRATEGY.startswith(("single", "darts")) else ("--set", "strategy_settings.trials=4")
-    return ["search", place / "rings", *TINY, "--strategy", STRATEGY, *trials, "--out", place / name]
+    device = () if DEVICE == "cpu" else ("--device", DEVICE, "--deterministic")
+    return ["search", place / "rings", *TINY, "--strategy", STRATEGY, *trials, *device, "--out", place / name]
 
 
 def writes(starter: Nursery) -> int:

@@ -47,7 +47,7 @@ def test_depth_settles_and_is_told(rings: Path) -> None:
     ended = gnas("depth", rings, *SEARCHES, "--cells", "2", "--out", "run")
     assert ended.code == 0, ended
     assert "round 1 (2 cells): 1 epoch in" in ended.err
-    found = gnas("depth", rings, *SEARCHES, "--cells", "2", "--out", "run", "--resume", "--json").json
+    found = gnas("depth", rings, "--out", "run", "--resume", "--json").json
     assert found["trajectory"][0] == 2
     assert found["explanation"] in " ".join(ended.out.split())
     assert Path("run/report.html").exists()

@@ -95,7 +95,7 @@ def test_bars_on_a_terminal() -> None:
 
 def test_a_round_that_was_not_planned_gets_its_own_stage() -> None:
     clock, (screen, text) = Clock(), paper()
-    with Stages(screen, [], "mae", like=Stage("round", "round", 5), clock=clock) as stages:
+    with Stages(screen, [Stage("round-1", "round 1", 5)], "mae", clock=clock) as stages:
         stages.on_epoch({"stage": "round-1", "cells": 6, "epoch": 1, "val_metric": 1.0})
         stages.on_epoch({"stage": "round-2", "cells": 4, "epoch": 1, "val_metric": 1.0})
     assert [line.split(":")[0] for line in text.getvalue().splitlines()] == ["round 1 (6 cells)", "round 2 (4 cells)"]

@@ -8,6 +8,8 @@ from pathlib import Path
 import yaml
 from terminal import TINY, Ended, fingerprint, gnas
 
+from gnas.cli.load import as_options, data_options
+
 
 def test_the_whole_job_and_what_it_prints(finished: tuple[Path, Ended]) -> None:
     folder, ended = finished
@@ -104,3 +106,20 @@ def test_options_of_own_data_reach_the_loader(rings: Path) -> None:
     ended = gnas("search", rings, *TINY, "--data", "levle=graph")
     assert ended.code == 2
     assert "did you mean 'level'" in ended.err
+
+
+def test_messages_about_the_data_speak_of_options() -> None:
+    Path("two.csv").write_text("smiles,logP,name\nCCO,0.1,a\nCCN,0.2,b\n")
+    ended = gnas("search", "two.csv")
+    assert ended.code == 2
+    assert "name it with --target; columns:" in ended.err
+    assert as_options("set skip_bad=True") == "set --data skip_bad=True"
+    texts = ["split=scaffold", "seed=3", "skip_bad=yes", "fractions=0.8,0.1,0.1", "categorical=x,y"]
+    assert data_options(["a"], texts) == {
+        "split": "scaffold",
+        "seed": 3,
+        "skip_bad": True,
+        "fractions": [0.8, 0.1, 0.1],
+        "categorical": ["x", "y"],
+        "target": ["a"],
+    }

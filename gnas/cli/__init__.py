@@ -1,0 +1,64 @@
+"""The command line: thin, it parses, calls and prints. ``gnas --help`` is where to begin.
+
+Modules of this folder that hold a command import torch only when the command runs: help is instant.
+"""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+from gnas.cli import compare, depth, doctor, predict, report, runs, search, train
+from gnas.cli.group import Guarded
+from gnas.cli.options import examples
+
+app = typer.Typer(
+    cls=Guarded,
+    help="Find a graph neural network, and its depth, for your graphs.",
+    epilog=examples("gnas search cluster-mini", "gnas doctor"),
+    invoke_without_command=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"gnas {metadata.version('gnas')}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def data(context: typer.Context) -> None:
+    """List, prepare, check and pack benchmarks and your own graphs."""
+    from gnas.cli.data import data_app
+
+    inner = typer.main.get_command(data_app)
+    code = inner.main(context.args or ["--help"], prog_name="gnas data", standalone_mode=False)
+    raise typer.Exit(code if isinstance(code, int) else 0)
+
+
+app.command("search", epilog=examples(*search.EXAMPLES))(search.search)
+app.command("train", epilog=examples(*train.EXAMPLES))(train.train)
+app.command("depth", epilog=examples(*depth.EXAMPLES))(depth.depth)
+app.command("compare", epilog=examples(*compare.EXAMPLES))(compare.compare)
+app.command("predict", epilog=examples(*predict.EXAMPLES["predict"]))(predict.predict)
+app.command("export", epilog=examples(*predict.EXAMPLES["export"]))(predict.export)
+app.command("report", epilog=examples(*report.EXAMPLES["report"]))(report.report)
+app.command("draw", epilog=examples(*report.EXAMPLES["draw"]))(report.draw)
+app.add_typer(runs.runs_app)
+# Its module imports torch: it is opened when it is used.
+_OPEN = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+app.command("data", context_settings=_OPEN)(data)
+app.command("doctor", epilog=examples(*doctor.EXAMPLES))(doctor.doctor)
+
+
+def main() -> None:
+    """The command ``gnas``."""
+    app()

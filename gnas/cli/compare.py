@@ -1,0 +1,143 @@
+"""``gnas compare``: hand-made and found networks on equal terms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gnas.cli import options as o
+from gnas.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from gnas.cli.begin import Begun
+    from gnas.compare import Candidate
+
+EXAMPLES = (
+    "gnas compare cluster-mini --baselines gcn,gin --seeds 41,95",
+    "gnas compare zinc --baselines all --found runs/zinc-single-level-seed0 --found runs/zinc-random-seed0",
+)
+KEPT = (
+    "preset",
+    "cells",
+    "channels",
+    "budget",
+    "dropout",
+    "seeds",
+    "epochs",
+    "batch",
+    "lr",
+    "patience",
+    "train_settings",
+)
+
+
+def compare(
+    context: typer.Context,
+    dataset: o.Dataset,
+    baselines: o.Baselines = None,
+    found: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RUN", help="A run folder or genotype file whose network takes part; repeatable."),
+    ] = None,
+    preset: o.Preset = None,
+    settings: o.SettingsFile = None,
+    seeds: o.Seeds = None,
+    cells: o.Cells = None,
+    channels: o.Channels = None,
+    epochs: o.Epochs = None,
+    batch: o.Batch = None,
+    budget: o.Budget = None,
+    change: o.Change = None,
+    target: o.Target = None,
+    data: o.DataOption = None,
+    data_root: o.DataRoot = None,
+    device: o.Device = None,
+    deterministic: o.Deterministic = False,
+    out: o.Out = None,
+    resume: o.Resume = False,
+    force: o.Force = False,
+    track: o.Track = None,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Train networks by the same protocol, seeds and number of weights, and rank them; what is trained is collected.
+
+    Hand-made networks are as deep and have as many weights as the first found one; without one, the benchmark's size.
+    """
+    with Screen(as_json, quiet).waiting("starting"):
+        from gnas.cli.begin import begin
+        from gnas.cli.networks import read_network
+
+    for path in found or ():
+        read_network(path)  # a wrong one is said before the data are loaded
+    begun = begin("compare", context.params, name=("compare",))
+    run_compare(begun, found or [], layers=cells)
+
+
+def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[Candidate]:
+    """The networks that take part, each with a remark where it differs from the first."""
+    from gnas.cli.networks import baseline, collect, num_weights, read_network, remarked, run_settings
+    from gnas.workflow import found, train_config
+
+    settings, benchmark = begun.settings, begun.benchmark
+    config = train_config(settings, benchmark.name)
+    entries: list[tuple[Candidate, Path | None]] = []
+    names: list[str] = []
+    for path in found_in:
+        name = (path.resolve().name if path.is_dir() else path.stem).removeprefix(f"{benchmark.name}-")
+        name = f"{name}-{names.count(name) + 1}" if name in names else name
+        names.append(name)
+        entries.append((found(read_network(path), benchmark, run_settings(path, settings), name), path))
+    budget = settings.budget or (num_weights(entries[0][0]) if entries else 0)
+    deep = layers or (max(entries[0][0].depth, 1) if entries else settings.cells)
+    entries += [(baseline(name, benchmark, deep, budget or None, None), None) for name in settings.baselines]
+    told = []
+    for entry, own in entries:
+        remark = ""
+        for run in found_in if own is None else [own]:
+            there = "gnas" if own is not None else entry.name
+            if run.is_dir() and collect(run, there, entry, config, settings.seeds, benchmark, begun.folder):
+                remark = "trained before"
+        told.append(remarked(entry, budget or num_weights(entry), remark))
+    return told
+
+
+def run_compare(begun: Begun, found_in: list[Path], layers: int | None) -> None:
+    """Train or collect, rank, keep and print."""
+    from gnas import compare as library
+    from gnas.cli import show
+    from gnas.cli.job import train_stages, working, write_report
+    from gnas.errors import InputError
+    from gnas.runs import Run
+    from gnas.workflow import summarise, train_config
+
+    screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
+    if not (found_in or settings.baselines):
+        raise InputError("nothing to compare: name --baselines or --found")
+    begun.claim()
+    kept = {key: value for key, value in settings.to_dict().items() if key in KEPT}
+    config = {"job": "compare", "dataset": benchmark.name, **kept}
+    run = Run(begun.folder, config, resume=begun.place.resumed)
+    run.write_json("data", summarise(benchmark))
+    entries = candidates(begun, found_in, layers)
+    with working(begun, train_stages([entry.name for entry in entries], settings)) as work:
+        board = library.compare(
+            benchmark,
+            entries,
+            train_config(settings, benchmark.name),
+            settings.seeds,
+            begun.folder,
+            device=begun.device,
+            on_epoch=work.on_epoch,
+            should_stop=work.should_stop,
+        )
+    run.write_json("result", {"leaderboard": board.to_dict()})
+    run.close()
+    show.leaderboard(screen, board)
+    report = write_report(begun.folder)
+    files = ", ".join(f"leaderboard.{kind}" for kind in ("csv", "json", "md"))
+    screen.pair("tables", f"{begun.folder}/ {files}")
+    show.next_steps(screen, report)
+    screen.result({"run": str(begun.folder), **board.to_dict(), "report": None if report is None else str(report)})

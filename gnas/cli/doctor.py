@@ -1,0 +1,180 @@
+"""``gnas doctor``: versions, devices, what would be used, and common problems with what helps."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+
+from gnas.cli import options as o
+from gnas.cli.screen import Screen
+
+EXAMPLES = ("gnas doctor", "gnas doctor --json > doctor.json")
+EXTRAS = {
+    "rdkit": "for SMILES: pip install rdkit",
+    "skimage": "for superpixels from images: pip install scikit-image",
+    "networkx": "for NetworkX graphs: pip install networkx",
+    "tensorboard": "for --track tensorboard: pip install tensorboard",
+    "mlflow": "for --track mlflow: pip install mlflow",
+    "wandb": "for --track wandb: pip install wandb",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line: what was looked at, what was found, and what to do about it if it is a problem."""
+
+    what: str
+    found: str
+    problem: str = ""
+
+
+def doctor(data_root: o.DataRoot = None, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
+    """Say what this installation has and would use, and what is wrong with it; exit code 1 if something is."""
+    import typer
+
+    screen = Screen(as_json, quiet)
+    with screen.waiting("looking"):
+        found = [finding for look in LOOKS for finding in _safely(look, data_root)]
+    for finding in found:
+        mark = "!" if finding.problem else "✓"
+        screen.say(f"{mark} {finding.what:<16} {finding.found}", style="yellow" if finding.problem else "")
+        if finding.problem:
+            screen.say(f"  {'':<16} → {finding.problem}", style="yellow")
+    problems = [finding for finding in found if finding.problem]
+    screen.say(f"\n{len(problems)} problem{'s' * (len(problems) != 1)} found" if problems else "\nall is well")
+    screen.result({"ok": not problems, "findings": [asdict(finding) for finding in found]})
+    raise typer.Exit(1 if problems else 0)
+
+
+def _safely(look: Callable[[Path | None], Iterator[Finding]], root: Path | None) -> list[Finding]:
+    try:
+        return list(look(root))
+    except Exception as error:
+        name = look.__name__.strip("_").replace("_", " ")
+        return [Finding(name, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}", "this should not fail")]
+
+
+def _versions(_: Path | None) -> Iterator[Finding]:
+    old = sys.version_info[:2] < (3, 10) or sys.version_info[:2] > (3, 12)
+    yield Finding("python", f"{platform.python_version()} ({sys.executable})", "use Python 3.10 to 3.12" if old else "")
+    for name, least in (("gnas", (0,)), ("torch", (2, 11)), ("torch-geometric", (2, 8)), ("numpy", (1, 26))):
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            yield Finding(name, "not installed", f"pip install {name}")
+            continue
+        number = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
+        wanted = ".".join(map(str, least))
+        yield Finding(name, version, f"at least {wanted} is needed: pip install -U {name}" if number < least else "")
+
+
+def _devices(_: Path | None) -> Iterator[Finding]:
+    import torch
+
+    driver = _nvidia()
+    if torch.cuda.is_available():
+        for index in range(torch.cuda.device_count()):
+            free, total = torch.cuda.mem_get_info(index)
+            name = torch.cuda.get_device_name(index)
+            yield Finding(f"cuda:{index}", f"{name}, {free / 2**30:.0f} of {total / 2**30:.0f} GiB free")
+    elif driver and torch.version.cuda is None:
+        help_ = "reinstall torch with CUDA: see pytorch.org/get-started"
+        yield Finding("gpu", f"{driver}, but torch {torch.__version__} was built without CUDA", help_)
+    elif driver:
+        help_ = f"torch was built for CUDA {torch.version.cuda}: update the driver, or check CUDA_VISIBLE_DEVICES"
+        yield Finding("gpu", f"{driver}, but torch cannot use it", help_)
+    else:
+        yield Finding("gpu", "none; the CPU is used")
+    cores, threads = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        torch.get_num_threads(),
+    )
+    many = f"set OMP_NUM_THREADS={cores}" if cores and threads > cores else ""
+    yield Finding("threads", f"{threads} of {cores} cores", many)
+
+
+def _nvidia() -> str:
+    """What nvidia-smi calls the first GPU, or nothing."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return ""
+    try:
+        command = [program, "--query-gpu=name", "--format=csv,noheader"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip().splitlines()[0] if done.returncode == 0 and done.stdout.strip() else ""
+
+
+def _kernels(_: Path | None) -> Iterator[Finding]:
+    import torch
+
+    from gnas import aggregate, fused
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    for name, part, variable in (("aggregate", aggregate, "GNAS_AGGREGATE"), ("fused", fused, "GNAS_FUSED")):
+        chosen, forced = part.implementation(device), os.environ.get(variable)
+        slow = device.type == "cuda" and chosen != "triton"
+        help_ = f"unset {variable}" if forced else "pip install triton: the GPU kernels need it"
+        yield Finding(
+            name, f"{chosen} on {device}{f' (forced by {variable})' if forced else ''}", help_ if slow else ""
+        )
+
+
+def _trial(_: Path | None) -> Iterator[Finding]:
+    """A small network, forward and backward, on the device that would be used."""
+    import torch
+
+    from gnas.gap import zoo
+    from gnas.network import Network
+    from gnas.tasks import Task
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    started = time.perf_counter()
+    network = Network(zoo("gatedgcn", 2), Task("graph", "regression", 1, categories=(4,)), 8).to(device)
+    x, edges = torch.tensor([[0], [1], [2], [3]]), torch.tensor([[0, 1, 2, 3, 1, 2], [1, 0, 3, 2, 2, 1]])
+    loss = network(x.to(device), edges.to(device)).square().sum()
+    loss.backward()
+    good = bool(torch.isfinite(loss))
+    took = f"a small network runs on {device}, {1000 * (time.perf_counter() - started):.0f} ms"
+    yield Finding("trial", took, "" if good else "its output is not finite")
+
+
+def _data(root: Path | None) -> Iterator[Finding]:
+    from gnas.datasets.named import list_benchmarks
+    from gnas.datasets.root import data_root, user_cache, writable
+
+    folder = data_root(root)
+    state = "" if folder.is_dir() else " (not there yet)"
+    help_ = (
+        "" if writable(folder) or writable(user_cache()) else "neither it nor the cache can be written: set GNAS_DATA"
+    )
+    yield Finding("data root", f"{folder}{state}", help_)
+    for row in list_benchmarks(root):
+        yield Finding(f"  {row.name}", "not there" if row.source == "none" else row.source)
+
+
+def _disk(_: Path | None) -> Iterator[Finding]:
+    free = shutil.disk_usage(Path.cwd()).free / 2**30
+    yield Finding(
+        "disk", f"{free:.1f} GiB free here", "runs need about 0.1 GiB each; free some space" if free < 0.5 else ""
+    )
+
+
+def _extras(_: Path | None) -> Iterator[Finding]:
+    have = [name for name in EXTRAS if importlib.util.find_spec(name)]
+    yield Finding("extras", ", ".join(have) or "none")
+    for name in [name for name in EXTRAS if name not in have]:
+        yield Finding(f"  {name}", f"not installed; {EXTRAS[name]}")
+
+
+LOOKS = (_versions, _devices, _kernels, _trial, _data, _disk, _extras)

@@ -1,0 +1,127 @@
+"""The door of every command: an error is one line and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, TextIO
+
+import typer
+from typer.core import TyperGroup
+
+from gnas.errors import InputError
+
+FAILED, WRONG_USE, STOPPED = 1, 2, 130
+_UsageError: Any = typer.BadParameter.__mro__[1]  # of the click that typer carries, or of click itself
+
+COMMAND: ContextVar[tuple[str, ...]] = ContextVar("COMMAND", default=())  # the words of the command under way
+
+
+class Guarded(TyperGroup):
+    """Commands under one guard, however they are started: ``gnas``, ``python -m gnas``, or a test's runner."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        argv = list(sys.argv[1:] if args is None else args)
+        extra["prog_name"] = "gnas"
+        COMMAND.set(tuple(argv))
+        code = guarded(lambda: super(Guarded, self).main(argv, standalone_mode=False, **extra), argv)
+        return sys.exit(code) if standalone_mode else code
+
+
+def guarded(call: Callable[[], Any], argv: Sequence[str]) -> int:
+    """Call, and turn whatever happens into an exit code; what to say about it goes to standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character gets a question mark, not a crash
+    with warnings.catch_warnings():
+        warnings.showwarning = show_warning
+        try:
+            code = call()
+            if code == STOPPED:
+                print("stopped", file=sys.stderr)
+            return code if isinstance(code, int) else 0
+        except BrokenPipeError:  # the reader has gone, as in "gnas runs list | head -1"
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return FAILED
+        except (Exception, KeyboardInterrupt) as error:
+            if os.environ.get("GNAS_DEBUG"):
+                traceback.print_exc()
+            text, code = explain(error, argv)
+            print(text, file=sys.stderr)
+            return code
+
+
+def explain(error: BaseException, argv: Sequence[str]) -> tuple[str, int]:
+    """One line for an error, and the exit code. Classes that live beside torch are known by name: importing them is slow."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    message = " ".join(str(error).split())
+    if "Interrupted" in kinds:
+        return f"{message}; go on with: {resume_command(argv)}", STOPPED
+    if isinstance(error, KeyboardInterrupt):
+        return "stopped", STOPPED
+    if isinstance(error, typer.Abort):
+        return "nothing done", FAILED
+    if isinstance(error, InputError):
+        return f"error: {message}", WRONG_USE
+    if isinstance(error, _UsageError):
+        return usage(error), WRONG_USE
+    if isinstance(error, OSError):
+        return f"error: {os_error(error)}", FAILED
+    if kinds & {"NotFinite", "OutOfMemory"}:
+        return f"error: {message}", FAILED
+    if kinds & {"MemoryError", "OutOfMemoryError"}:
+        return f"error: out of memory ({message[:200] or 'on the host'})", FAILED
+    return f"error: unexpected {type(error).__name__}: {message[:300]} (GNAS_DEBUG=1 shows where)", FAILED
+
+
+def usage(error: Any) -> str:
+    """A mistyped command line: what is wrong, and where to look."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "gnas"
+    return f"error: {message[:1].lower() + message[1:]}; see {where} --help"
+
+
+def os_error(error: OSError) -> str:
+    """A failure of the system, with the file it happened to and what helps."""
+    where = f"{error.filename}: " if error.filename else ""
+    help_ = {
+        errno.ENOSPC: "; free some space, then go on with --resume",
+        errno.EDQUOT: "; free some space, then go on with --resume",
+        errno.EACCES: "; choose another folder with --out",
+        errno.EROFS: "; choose another folder with --out",
+    }
+    return f"{where}{error.strerror or ' '.join(str(error).split())}{help_.get(error.errno or 0, '')}"
+
+
+def resume_command(argv: Sequence[str]) -> str:
+    """The command as it was given, with --resume."""
+    return as_typed([*(word for word in argv if word not in ("--force", "--resume")), "--resume"])
+
+
+def as_typed(argv: Sequence[str]) -> str:
+    """The words of a command as they are typed into a shell."""
+    as_module = Path(sys.argv[0]) == Path(__file__).parents[1] / "__main__.py"
+    return f"{'python -m gnas' if as_module else 'gnas'} {shlex.join(argv)}"
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning of ours, or one about the GPU, as one line; those of other libraries are their authors' business."""
+    text = " ".join(str(message).split())
+    ours = Path(__file__).parents[1] in Path(filename).resolve().parents
+    if ours or "CUDA" in text or "NVIDIA" in text:
+        print(f"warning: {text if ours else text[:200]}", file=sys.stderr)

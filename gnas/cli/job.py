@@ -1,0 +1,108 @@
+"""What every long job needs: its folder, its data, progress and tracking, a stop that saves, errors that help."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gnas.cli.begin import Begun
+from gnas.cli.progress import Stages
+from gnas.cli.stage import Record, Stage
+from gnas.runs import Interrupted, stop_on_interrupt
+from gnas.settings import Settings
+from gnas.tracking import Tracker, open_trackers
+
+
+class OutOfMemory(RuntimeError):
+    """No memory left; the message names what to reduce."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a job is given: whom to tell after each epoch, and when to stop."""
+
+    on_epoch: Callable[[Record], None]
+    should_stop: Callable[[], bool]
+
+
+@contextlib.contextmanager
+def working(begun: Begun, plan: Sequence[Stage]) -> Iterator[Work]:
+    """Inside, a job runs: Ctrl-C ends it after the step, a second one at once."""
+    settings, metric = begun.settings, begun.benchmark.task.metric
+    tracker = open_trackers(begun.track, begun.folder, settings.to_dict())
+    stages = Stages(begun.screen, plan, metric)
+    with _closing(tracker), stop_on_interrupt() as stop, explained(settings, begun.device), stages:
+        try:
+            yield Work(_both(stages.on_epoch, tracker), lambda: bool(stop))
+        except KeyboardInterrupt:
+            raise Interrupted("stopped at once, the last checkpoint is kept") from None
+
+
+def _both(first: Callable[[Record], None], tracker: Tracker) -> Callable[[Record], None]:
+    def on_epoch(record: Record) -> None:
+        first(record)
+        tracker.log(record)
+
+    return on_epoch
+
+
+@contextlib.contextmanager
+def _closing(tracker: Tracker) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        tracker.close()
+
+
+@contextlib.contextmanager
+def explained(settings: Settings, device: torch.device) -> Iterator[None]:
+    """Inside, running out of memory is explained by the settings that decide how much is needed."""
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not _is_memory(error):
+            raise
+        where = f"the memory of {device}" if device.type == "cuda" else "memory"
+        raise OutOfMemory(
+            f"out of {where}; reduce the batch (now --batch {settings.batch}, --set search_batch={settings.search_batch}), "
+            f"--channels (now {settings.channels}) or --cells (now {settings.cells}), and start again with --force"
+        ) from error
+
+
+def _is_memory(error: RuntimeError) -> bool:
+    text = str(error)
+    return isinstance(error, torch.OutOfMemoryError) or any(
+        words in text for words in ("can't allocate memory", "not enough memory", "CUDA out of memory", "ALLOC_FAILED")
+    )
+
+
+def train_stages(names: Sequence[str], settings: Settings) -> list[Stage]:
+    """A stage for each network to train."""
+    return [Stage(f"train {name}", f"train {name}", settings.epochs, len(settings.seeds)) for name in names]
+
+
+def search_stage(strategy: Any, key: str = "search") -> Stage:
+    """The stage of a search, by epochs or by trials."""
+    trials = getattr(strategy, "trials", None)
+    if trials is not None:
+        return Stage(key, key.replace("-", " "), int(trials), unit="trial")
+    return Stage(key, key.replace("-", " "), int(getattr(strategy, "epochs", 1)))
+
+
+def write_report(folder: Path) -> Path | None:
+    """The report of a finished run. A run is not lost because its report failed: that is a warning."""
+    import warnings
+
+    from gnas.report.html import write_report as write
+
+    try:
+        return write(folder)
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        warnings.warn(f"the report could not be written ({reason}); the run is complete: gnas report {folder}")
+        return None

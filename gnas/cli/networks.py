@@ -1,0 +1,120 @@
+"""Networks a user names: a genotype file, a run folder, a formula, a baseline; and trainings they already have."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gnas import baselines
+from gnas.authors import load_genotype
+from gnas.compare import Candidate
+from gnas.datasets import Benchmark
+from gnas.documents import read_text
+from gnas.errors import InputError
+from gnas.files import write_atomic
+from gnas.gap import genotype as from_formula
+from gnas.genotype import Genotype
+from gnas.runs import Run
+from gnas.settings import Settings
+from gnas.strategies.graphnas_space import GraphNASArchitecture
+from gnas.training import TrainConfig
+from gnas.workflow import read_architecture
+
+Architecture = Genotype | GraphNASArchitecture
+
+
+def read_network(path: Path) -> Architecture:
+    """The architecture of a run folder or of a genotype file."""
+    if path.is_dir():
+        found = read_architecture(Run(path))
+        if found is None:
+            raise InputError(f"{path}: this run has no genotype (yet)")
+        return found
+    if path.is_file() and read_text(path).startswith("format: gnas-graphnas"):
+        return GraphNASArchitecture.load(path)
+    return load_genotype(path)
+
+
+def read_formula(texts: Sequence[str], num_cells: int | None) -> Genotype:
+    """One formula for all cells, or one for each."""
+    return from_formula(list(texts) if len(texts) > 1 else texts[0], num_cells if len(texts) == 1 else None)
+
+
+def run_settings(folder: Path, otherwise: Settings) -> Settings:
+    """The settings a run's network was built with, as far as its config.yaml tells them."""
+    config = Run(folder).config if folder.is_dir() else {}
+    names = {field.name for field in fields(Settings)} & {"channels", "dropout", "budget"}
+    return otherwise.changed({name: config[name] for name in names if name in config})
+
+
+def baseline(name: str, benchmark: Benchmark, layers: int, budget: int | None, channels: int | None) -> Candidate:
+    """A hand-made network at its usual size, as wide as asked, or as wide as a budget allows."""
+    size = f"channels {channels}" if channels else f"budget {budget}"
+    width = {"channels": channels} if channels else {"budget": budget}
+    return Candidate(
+        name,
+        lambda: baselines.build(name, benchmark.task, num_layers=layers, **width),
+        layers,
+        describe=f"layers {layers}, {size}",
+    )
+
+
+def num_weights(candidate: Candidate) -> int:
+    return sum(weight.numel() for weight in candidate.build().parameters())
+
+
+def remarked(candidate: Candidate, weights: int, remark: str = "") -> Candidate:
+    """The candidate with what is not equal about it: much fewer or more weights than ``weights``, and ``remark``."""
+    own = num_weights(candidate)
+    size = "" if abs(own - weights) <= 0.1 * weights else f"{own / weights - 1:+.0%} weights"
+    return dataclasses.replace(candidate, remark="; ".join(filter(None, (candidate.remark, size, remark))))
+
+
+def collect(
+    run: Path,
+    there: str,
+    candidate: Candidate,
+    config: TrainConfig,
+    seeds: Sequence[int],
+    benchmark: Benchmark,
+    folder: Path,
+) -> bool:
+    """Copy finished trainings of the same network under the same protocol from another run; whether all were there."""
+    taken = 0
+    for seed in seeds:
+        source = run / "trained" / there / f"seed-{seed}"
+        target = folder / "trained" / candidate.name / f"seed-{seed}"
+        wanted = {
+            "describe": candidate.describe,
+            "dataset": benchmark.name,
+            "seed": seed,
+            "training": asdict(config),
+        }
+        if not (source / "result.json").exists() or _without_model(Run(source).config) != wanted:
+            continue
+        taken += 1
+        if not target.exists():
+            _copy(source, target, {"model": candidate.name, **wanted})
+    return taken == len(seeds)
+
+
+def _without_model(config: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if name != "model"}
+
+
+def _copy(source: Path, target: Path, config: dict[str, Any]) -> None:
+    """Copy a training; the target appears at once and whole."""
+    half = target.with_name(f".{target.name}")
+    shutil.rmtree(half, ignore_errors=True)
+    half.mkdir(parents=True)
+    for file in source.iterdir():  # history, result, weights; checkpoints stay where they are
+        if file.is_file() and not file.name.startswith("."):
+            shutil.copyfile(file, half / file.name)
+    write_atomic(half / "config.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+    half.rename(target)

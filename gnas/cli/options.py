@@ -1,0 +1,150 @@
+"""The words of the command line: one option each, meaning the same in every command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NETWORK, PLACE, OUTPUT, DATA = "Network and protocol", "Where it is computed and kept", "Output", "Your own data"
+
+# -- what ---------------------------------------------------------------------------------------------------------------
+
+Dataset = Annotated[
+    str,
+    typer.Argument(metavar="DATASET", help="A benchmark ('gnas data list' shows them) or the path of your own graphs."),
+]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+DataRoot = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-root",
+        metavar="DIR",
+        help="Folder of the benchmark files (else GNAS_DATA, else the cache).",
+        rich_help_panel=DATA,
+    ),
+]
+Target = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target", metavar="COLUMN", help="What to predict in your own data; repeatable.", rich_help_panel=DATA
+    ),
+]
+DataOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data",
+        metavar="KEY=VALUE",
+        help="Decide what is otherwise inferred: level, kind, metric, loss, split, categorical, seed, skip_bad; repeatable.",
+        rich_help_panel=DATA,
+    ),
+]
+
+# -- network and protocol -------------------------------------------------------------------------------------------------
+
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="paper, fast or strong. Default: paper for the paper's datasets on a GPU, else fast.",
+        rich_help_panel=NETWORK,
+    ),
+]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        help="A YAML file of settings, such as a run's config.yaml.",
+        rich_help_panel=NETWORK,
+    ),
+]
+Change = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Any other setting, such as dropout=0.1 or train_settings.clip=1.0; repeatable.",
+        rich_help_panel=NETWORK,
+    ),
+]
+Strategy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="single-level (default), darts1, darts2, random, evolution, graphnas.",
+        rich_help_panel=NETWORK,
+    ),
+]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Of the search. Default: 0.", rich_help_panel=NETWORK)
+]
+Seeds = Annotated[
+    str | None,
+    typer.Option(metavar="41,95,...", help="Of the trainings: each network, each seed.", rich_help_panel=NETWORK),
+]
+Cells = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Cells (layers) of the network.", rich_help_panel=NETWORK)
+]
+Channels = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Width of the network.", rich_help_panel=NETWORK)
+]
+Budget = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=0, help="Weights of the trained networks: widths are chosen to fit.", rich_help_panel=NETWORK
+    ),
+]
+SearchEpochs = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Epochs of the search (of each trial, by trials).", rich_help_panel=NETWORK),
+]
+Epochs = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Epochs of a training, at most.", rich_help_panel=NETWORK)
+]
+Batch = Annotated[int | None, typer.Option(metavar="N", min=1, help="Graphs in a batch.", rich_help_panel=NETWORK)]
+Baselines = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES", help="Hand-made networks to compare with: gcn,gin,... or all or none.", rich_help_panel=NETWORK
+    ),
+]
+
+# -- where ------------------------------------------------------------------------------------------------------------------
+
+Device = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ... Default: cuda if there is one.", rich_help_panel=PLACE),
+]
+Deterministic = Annotated[
+    bool,
+    typer.Option("--deterministic", help="Bit for bit the same on a GPU too; slower.", rich_help_panel=PLACE),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Run folder. Default: a name under runs/.", rich_help_panel=PLACE),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with the run in the folder, with its settings.", rich_help_panel=PLACE)
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the run in the folder.", rich_help_panel=PLACE)]
+Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+Track = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="tensorboard, mlflow, wandb or none. Default: tensorboard if installed. History is kept as JSON lines always.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+# -- output -----------------------------------------------------------------------------------------------------------------
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=OUTPUT)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=OUTPUT)]
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help."""
+    return "\n\n".join(("Examples:" if len(lines) > 1 else "Example:", *(f"  $ {line}" for line in lines)))

@@ -1,0 +1,95 @@
+"""The folder a command works in: new, gone on with, or replaced; never overwritten by accident."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from gnas.cli.group import COMMAND, as_typed
+from gnas.cli.records import about, is_running
+from gnas.errors import InputError
+from gnas.files import write_atomic
+from gnas.settings import read_settings
+
+OURS = (
+    *("config.yaml", "command.json", "versions.json", "data.json", "history.jsonl", "genotype.yaml", "result.json"),
+    *("leaderboard.csv", "leaderboard.json", "leaderboard.md", "report.html", "tracking.json"),
+    *("checkpoints", "search", "trained", "tensorboard", "wandb", "mlflow.db"),
+)
+
+HALF = re.compile(r"\..+\.(yaml|json|jsonl|safetensors|html|csv|md)\.\w{8}")
+
+
+class Place:
+    """A run folder before the work begins."""
+
+    def __init__(self, folder: Path, job: str, resume: bool, force: bool) -> None:
+        self.folder, self.job, self.force = folder, job, force
+        if resume and force:
+            raise InputError("give --resume or --force, not both")
+        known = (folder / "config.yaml").exists()
+        self.resumed = resume and known
+        if folder.is_file():
+            raise InputError(f"{folder} is a file; --out names a folder")
+        if known and not (resume or force):
+            raise InputError(f"{folder} already holds a run; --resume goes on with it, --force replaces it")
+        if not known and folder.is_dir() and {path.name for path in _visible(folder)} - set(OURS):
+            raise InputError(f"{folder} is not empty and not a run folder; choose another with --out")
+        held = about(folder).job if known else job
+        if resume and held != job:
+            raise InputError(f"{folder} holds the run of a gnas {held}; go on with it by that command")
+        if known and is_running(folder):
+            raise InputError(f"{folder}: another process is working in this run folder")
+
+    @property
+    def saved(self) -> dict[str, Any]:
+        """What the command that began this run was told: its settings and data."""
+        file = self.folder / "command.json"
+        if not self.resumed:
+            return {}
+        if not file.exists():  # begun from Python
+            return {"settings": read_settings(self.folder / "config.yaml")} if self.job == "search" else {}
+        try:
+            found = json.loads(file.read_text())
+        except ValueError:
+            raise InputError(f"{file}: not valid JSON; remove it and name the settings with --settings") from None
+        return found if isinstance(found, dict) else {}
+
+    def begin(self, told: dict[str, Any], versions: dict[str, str]) -> None:
+        """Clear what is to be replaced, and keep how the run was started and by which versions."""
+        if self.force:
+            clear(self.folder)
+        remove_halves(self.folder)
+        if not self.resumed:
+            words = {"command": as_typed(COMMAND.get()), "job": self.job, **told}
+            write_atomic(self.folder / "command.json", json.dumps(words, indent=2) + "\n")
+        write_atomic(self.folder / "versions.json", json.dumps(versions, indent=2) + "\n")
+
+
+def clear(folder: Path) -> None:
+    """Remove what runs write into their folder, and nothing else."""
+    for path in [*(folder / name for name in OURS), *folder.glob("round-*")]:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def remove_halves(folder: Path) -> None:
+    """Remove what a killed process had not written to the end: the files that ``write_atomic`` would have renamed."""
+    for path in folder.rglob(".*"):
+        if HALF.fullmatch(path.name) and path.is_file():
+            path.unlink()
+
+
+def _visible(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if not path.name.startswith(".")]
+
+
+def run_name(dataset: str, *words: str) -> Path:
+    """The default folder: the same for the same command."""
+    name = Path(dataset).stem if Path(dataset).suffix else Path(dataset).name
+    return Path("runs") / "-".join(re.sub(r"[^\w.]+", "-", word).strip("-.") or "data" for word in (name, *words))

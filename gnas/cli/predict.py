@@ -1,0 +1,91 @@
+"""``gnas predict`` and ``gnas export``: what a trained network is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gnas.cli import options as o
+from gnas.cli.report import refuse_existing
+from gnas.cli.screen import Screen
+
+EXAMPLES = {
+    "predict": (
+        "gnas predict runs/molecules-single-level-seed0 new_molecules.csv -o predictions.csv",
+        "gnas predict exported new_molecules.csv -o predictions.csv --device cpu",
+    ),
+    "export": (
+        "gnas export runs/cluster-mini-single-level-seed0",
+        "gnas export runs/zinc-single-level-seed0 --out zinc-model --seed 41",
+    ),
+}
+
+Network = Annotated[
+    str | None, typer.Option("--network", metavar="NAME", help="Which of the run's networks. Default: the one found.")
+]
+WhichSeed = Annotated[
+    int | None, typer.Option(metavar="N", help="Which of its trainings. Default: the best by validation.")
+]
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder or an exported one.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="New graphs in the form the network was trained on.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The CSV file to write.")] = Path(
+        "predictions.csv"
+    ),
+    network: Network = None,
+    seed: WhichSeed = None,
+    device: o.Device = None,
+    data_root: o.DataRoot = None,
+    force: o.Overwrite = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Predict with a trained network: one row for each graph, node or edge."""
+    screen = Screen(as_json, quiet)
+    refuse_existing(out, force)
+    with screen.waiting("predicting"):
+        from gnas.cli.settings import pick_device
+        from gnas.predict import predict as write_predictions
+
+        found = write_predictions(
+            run,
+            data,
+            out,
+            name=which(run, network),
+            seed=seed,
+            device=pick_device(device),
+            data_root=data_root,
+            force=force,
+        )
+    screen.pair("written", f"{out}: {len(found):,} predictions, columns {', '.join(found.columns)}")
+    screen.result({"predictions": str(out), "rows": len(found), "columns": list(found.columns), "model": str(run)})
+
+
+def which(run: Path, network: str | None) -> str:
+    """The network asked for, the only one of the run, or the one that was found."""
+    trained = [path.name for path in run.glob("trained/*") if path.is_dir()]
+    return network or (trained[0] if len(trained) == 1 else "gnas")
+
+
+def export(
+    run: o.RunFolder,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="Default: RUN/export.")] = None,
+    network: Network = None,
+    seed: WhichSeed = None,
+    force: o.Overwrite = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Write a trained network as a folder that needs no gnas: a readable module, safetensors weights, a model card."""
+    screen = Screen(as_json, quiet)
+    with screen.waiting("exporting"):
+        from gnas.export import export_run
+
+        path = export_run(run, out or run / "export", name=which(run, network), seed=seed, force=force)
+    screen.pair("exported", str(path))
+    screen.pair("files", ", ".join(sorted(file.name for file in path.iterdir())))
+    screen.result({"export": str(path), "files": sorted(file.name for file in path.iterdir())})

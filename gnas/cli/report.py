@@ -1,0 +1,127 @@
+"""``gnas report`` and ``gnas draw``: pages and pictures from what is in a run folder; nothing is computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gnas.cli import options as o
+from gnas.cli.records import about
+from gnas.cli.screen import Screen
+from gnas.errors import InputError
+
+EXAMPLES = {
+    "report": (
+        "gnas report runs/cluster-mini-single-level-seed0",
+        "gnas report runs/zinc-single-level-seed0 --watch",
+        "gnas report runs/zinc-random-seed0 runs/zinc-evolution-seed0 --out comparison.html",
+    ),
+    "draw": (
+        "gnas draw runs/cluster-mini-single-level-seed0",
+        "gnas draw genotype.yaml -o architecture.png",
+        r"gnas draw --formula '\[identity | dense(sum(dense))]' -o gatedgcn.svg",
+    ),
+}
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; several are compared.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Default: RUN/report.html; of several runs comparison.html."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Write it again while the run goes on; the page reloads itself.")
+    ] = False,
+    force: o.Overwrite = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Write the report of a run as one HTML file, or of several runs beside each other."""
+    screen = Screen(as_json, quiet)
+    if watch and len(runs) > 1:
+        raise InputError("--watch follows one run; name one")
+    for folder in runs:
+        about(folder)
+    if out is None and len(runs) > 1:
+        out = Path("comparison.html")
+    refuse_existing(out, force)
+    path = follow(screen, runs[0], out) if watch else write(screen, runs, out)
+    screen.pair("report", str(path))
+    screen.result({"runs": [str(folder) for folder in runs], "report": str(path)})
+
+
+def write(screen: Screen, runs: list[Path], out: Path | None) -> Path:
+    """The page of one run, or one that compares several."""
+    with screen.waiting("writing"):
+        from gnas.report.html import compare_report, write_report
+
+        return write_report(runs[0], out=out) if len(runs) == 1 else compare_report(runs, out or Path())
+
+
+def follow(screen: Screen, folder: Path, out: Path | None) -> Path:
+    """Keep the report of a running job up to date until it is finished, or Ctrl-C."""
+    from gnas.report.html import watch
+    from gnas.runs import stop_on_interrupt
+
+    told: list[Path] = []
+
+    def on_write(path: Path) -> None:
+        if not told:
+            screen.pair("watch", f"{path} (open it in a browser; Ctrl-C stops)")
+        told.append(path)
+
+    with stop_on_interrupt() as stop:
+        return watch(folder, out=out, should_stop=lambda: bool(stop), on_write=on_write)
+
+
+def draw(
+    what: Annotated[
+        Path | None, typer.Argument(metavar="GENOTYPE|RUN", help="A genotype file or a run folder.", show_default=False)
+    ] = None,
+    formula: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="Draw a formula instead; repeated, one for each cell.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="A .svg or .png file. Default: RUN/genotype.svg, or FILE.svg."
+        ),
+    ] = None,
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Above the drawing.")] = "",
+    force: o.Overwrite = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Draw a found architecture: three levels a cell, a colour an operation, dead branches faded, the formula below."""
+    if (what is None) == (not formula):
+        raise InputError("name a genotype file, a run folder, or a --formula")
+    from gnas.cli.networks import read_formula, read_network
+    from gnas.genotype import Genotype
+    from gnas.report.draw import save_drawing
+
+    screen = Screen(as_json, quiet)
+    genotype = read_formula(formula, None) if formula else read_network(what or Path())
+    if not isinstance(genotype, Genotype):
+        raise InputError(f"{what}: a GraphNAS architecture has no cells to draw")
+    given = out is not None
+    if out is None:
+        out = (
+            Path("formula.svg")
+            if what is None
+            else what / "genotype.svg"
+            if what.is_dir()
+            else what.with_suffix(".svg")
+        )
+    refuse_existing(out, force or (not given and what is not None and what.is_dir()))
+    path = save_drawing(genotype, out, title=title)
+    screen.pair("drawing", str(path))
+    screen.result({"drawing": str(path), "genotype": genotype.id, "formulas": list(genotype.formulas())})
+
+
+def refuse_existing(path: Path | None, force: bool) -> None:
+    """An error rather than a file overwritten by accident."""
+    if path is not None and path.is_file() and not force:
+        raise InputError(f"{path} exists; --force overwrites it")

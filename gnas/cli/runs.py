@@ -1,0 +1,129 @@
+"""``gnas runs``: what is there, one of them in full, and away with it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gnas.cli import options as o
+from gnas.cli.options import examples
+from gnas.cli.records import About, about, is_running, runs_under
+from gnas.cli.screen import Screen, cells, table
+from gnas.errors import InputError
+
+runs_app = typer.Typer(
+    name="runs",
+    help="List, show and delete run folders.",
+    epilog=examples("gnas runs list", "gnas runs show runs/cluster-mini-single-level-seed0"),
+    invoke_without_command=True,
+)
+Root = Annotated[Path, typer.Argument(metavar="ROOT", help="Folder to look in, some levels deep.")]
+
+
+@runs_app.callback()
+def start(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@runs_app.command("list", epilog=examples("gnas runs list", "gnas runs list /data/experiments --json"))
+def list_command(root: Root = Path("runs"), as_json: o.Json = False, quiet: o.Quiet = False) -> None:
+    """List the runs under a folder, the newest first."""
+    screen = Screen(as_json, quiet)
+    if not root.is_dir():
+        raise InputError(f"{root}: no such folder; runs are kept in runs/ of the folder gnas is started in")
+    found = list(runs_under(root))
+    if found:
+        columns = ("run", "job", "dataset", "state", "depth", "test", "")
+        rows = [_row(run, root) for run in found]
+        screen.say(table(columns, rows, left=("run", "job", "dataset", "state", "")))
+    else:
+        screen.say(f"no runs under {root}")
+    screen.result({"root": str(root), "runs": [run.to_dict() for run in found]})
+
+
+@runs_app.command("show", epilog=examples("gnas runs show runs/cluster-mini-single-level-seed0"))
+def show_command(run: o.RunFolder, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
+    """Show one run: what was found, how good it is, how far it is."""
+    known, screen = about(run), Screen(as_json, quiet)
+    with screen.waiting("reading"):
+        from gnas.cli import show
+        from gnas.report.answer import answer
+        from gnas.report.record import read_job
+
+        job = read_job(run)
+    size, files = _size(run)
+    screen.pair("run", f"{run} ({known.job} on {known.dataset}, {known.state}; {files:,} files, {size / 1e6:.1f} MB)")
+    for number, sentence in enumerate(answer(job)):
+        screen.pair("" if number else "result", sentence)
+    if job.leaderboard is not None:
+        show.leaderboard(screen, job.leaderboard)
+    if job.genotype is not None:
+        screen.pairs("network", cells(job.genotype.formulas()), style="green")
+    if (run / "report.html").exists():
+        screen.pair("report", str(run / "report.html"))
+    screen.result(
+        {
+            **known.to_dict(),
+            "bytes": size,
+            "config": job.config,
+            "formulas": list(job.genotype.formulas()) if job.genotype else None,
+            "leaderboard": job.leaderboard.to_dict() if job.leaderboard else None,
+            "result": job.result,
+        }
+    )
+
+
+@runs_app.command("delete", epilog=examples("gnas runs delete runs/cluster-mini-single-level-seed0"))
+def delete_command(
+    run: o.RunFolder,
+    force: Annotated[bool, typer.Option("--force", help="Do not ask.")] = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Delete a run folder with everything in it; asks first."""
+    screen = Screen(as_json, quiet)
+    known = about(run)
+    if run.is_symlink() or Path.cwd().resolve().is_relative_to(run.resolve()):
+        raise InputError(f"{run}: a link, or the folder you are in; delete it by hand")
+    if is_running(run):
+        raise InputError(f"{run}: a process is working in this run folder; stop it first")
+    size, files = _size(run)
+    if not force:
+        if not sys.stdin.isatty():
+            raise InputError(f"{run}: nobody to ask; --force deletes without asking")
+        typer.confirm(f"delete {run} ({known.job} on {known.dataset}, {files:,} files)?", abort=True, err=True)
+    shutil.rmtree(run)
+    screen.pair("deleted", f"{run} ({size / 1e6:.1f} MB)")
+    screen.result({"deleted": str(run), "files": files, "bytes": size})
+
+
+def _row(run: About, root: Path) -> tuple[str, ...]:
+    percent = run.metric in ("accuracy", "class_accuracy")
+    test = "" if run.test is None else f"{run.test:.{2 if percent else 4}f}"
+    name = str(run.folder.relative_to(root)) if run.folder != root else "."
+    words = (name, run.job, run.dataset or "", run.state)
+    return (
+        *words,
+        "" if run.depth is None else str(run.depth),
+        f"{test}{' %' * percent}",
+        ago(time.time() - run.changed),
+    )
+
+
+def ago(seconds: float) -> str:
+    """``5 min ago``"""
+    for size, word in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds / size)} {word} ago"
+    return "just now"
+
+
+def _size(folder: Path) -> tuple[int, int]:
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return sum(path.stat().st_size for path in files), len(files)

@@ -1,0 +1,125 @@
+"""What a command prints: text for people, one JSON object for machines, or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+WIDTH = 110  # where the output is not a terminal
+_WHOLE_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+
+
+class Screen:
+    """The answer goes to standard output; progress, warnings and errors go to standard error."""
+
+    def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
+        self.as_json, self.quiet = as_json, quiet
+        self.out, self.err = _console(False), _console(True)
+
+    @property
+    def talks(self) -> bool:
+        """Whether people read along."""
+        return not (self.as_json or self.quiet)
+
+    @property
+    def live(self) -> bool:
+        """Whether bars can move: both streams end on a terminal."""
+        return self.out.is_terminal and self.err.is_terminal
+
+    def say(self, *parts: Any, style: str = "") -> None:
+        """Print for people."""
+        if self.talks:
+            for part in parts:
+                self.out.print(part, style=style, soft_wrap=isinstance(part, str | Text))
+
+    def pair(self, name: str, value: str, style: str = "") -> None:
+        """Print a named line, its name in a column of its own; further lines of the value stand below each other."""
+        self.pairs(name, [(line, "") for line in value.splitlines()] or [("", "")], style)
+
+    def pairs(self, name: str, lines: Sequence[tuple[str, str]], style: str = "") -> None:
+        """Print lines of a word and a text below each other, a name before the first. Long ones go on further right."""
+        if not self.talks:
+            return
+        width = max((len(word) for word, text in lines if text), default=0)
+        for number, (word, text) in enumerate(lines):
+            head = f"{'' if number else name:<8} "
+            body = f"{word:<{width}}  {text}" if text else word
+            rows = [head + body]
+            if self.out.is_terminal and len(rows[0]) > self.out.width:
+                indent = " " * (len(head) + (width + 2 if text else 0))
+                rows = textwrap.wrap(
+                    body, self.out.width, initial_indent=head, subsequent_indent=indent, **_WHOLE_WORDS
+                )
+            for row in rows:
+                line = Text(row.rstrip(), style=style)
+                line.stylize("not dim bold cyan", 0, len(head))
+                self.out.print(line, soft_wrap=True)
+
+    @contextlib.contextmanager
+    def waiting(self, text: str) -> Iterator[None]:
+        """Inside, a spinner turns on a terminal."""
+        if self.quiet or not self.live:
+            yield
+            return
+        with self.err.status(text, spinner="dots"):
+            yield
+
+    def result(self, value: Any) -> None:
+        """Print the object machines asked for."""
+        if self.as_json:
+            print(json.dumps(finite(value), indent=2, default=str), file=sys.stdout, flush=True)
+
+
+def _console(stderr: bool) -> Console:
+    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDTH
+    return console
+
+
+def finite(value: Any) -> Any:
+    """The same value in JSON's own numbers: what is not finite becomes null."""
+    if isinstance(value, dict):
+        return {str(name): finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[str] = (), strong: int = -1
+) -> Padding:
+    """A plain table: columns named in ``left`` are texts, the others numbers; row ``strong`` stands out."""
+    grid = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    for name in columns:
+        grid.add_column(name, justify="left" if name in left else "right", overflow="fold")
+    for number, row in enumerate(rows):
+        grid.add_row(*map(Text, row), style="bold green" if number == strong else "")
+    return Padding(grid, (0, 0, 0, 1), expand=False)
+
+
+def cells(formulas: Sequence[str]) -> list[tuple[str, str]]:
+    """Names and formulas; equal neighbours share a line.
+
+    >>> cells(("mean", "mean", "sum"))
+    [('cells 1-2', 'mean'), ('cell 3', 'sum')]
+    """
+    groups: list[tuple[int, int, str]] = []
+    for number, text in enumerate(formulas, start=1):
+        if groups and groups[-1][2] == text:
+            groups[-1] = (groups[-1][0], number, text)
+        else:
+            groups.append((number, number, text))
+    return [(f"cell {a}" if a == b else f"cells {a}-{b}", text) for a, b, text in groups]

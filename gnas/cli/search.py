@@ -1,0 +1,95 @@
+"""``gnas search``: the main job, from a dataset to a report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from gnas.cli import options as o
+from gnas.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from gnas.cli.begin import Begun
+
+EXAMPLES = (
+    "gnas search cluster-mini",
+    "gnas search molecules.csv --target logP --cells 4 --seeds 41,95",
+    "gnas search zinc --preset paper --device cuda --out runs/zinc",
+)
+
+
+def search(
+    context: typer.Context,
+    dataset: o.Dataset,
+    strategy: o.Strategy = None,
+    preset: o.Preset = None,
+    settings: o.SettingsFile = None,
+    seed: o.Seed = None,
+    cells: o.Cells = None,
+    channels: o.Channels = None,
+    search_epochs: o.SearchEpochs = None,
+    epochs: o.Epochs = None,
+    batch: o.Batch = None,
+    seeds: o.Seeds = None,
+    budget: o.Budget = None,
+    baselines: o.Baselines = None,
+    change: o.Change = None,
+    target: o.Target = None,
+    data: o.DataOption = None,
+    data_root: o.DataRoot = None,
+    device: o.Device = None,
+    deterministic: o.Deterministic = False,
+    out: o.Out = None,
+    resume: o.Resume = False,
+    force: o.Force = False,
+    track: o.Track = None,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Find a network for your graphs, train it, compare it with hand-made ones, and write a report."""
+    with Screen(as_json, quiet).waiting("starting"):
+        from gnas.cli.begin import begin
+
+    run_search(begin("search", context.params, name=("{strategy}", "seed{seed}")))
+
+
+def run_search(begun: Begun) -> None:
+    """The main job on loaded data, and what it prints."""
+    from gnas.cli import show
+    from gnas.cli.job import search_stage, train_stages, working, write_report
+    from gnas.cli.settings import chosen_strategy
+    from gnas.workflow import discover
+
+    screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
+    plan = [search_stage(chosen_strategy(settings)), *train_stages(["gnas", *settings.baselines], settings)]
+    begun.claim()
+    with working(begun, plan) as work:
+        found = discover(
+            benchmark,
+            settings,
+            begun.folder,
+            device=begun.device,
+            resume=begun.place.resumed,
+            on_epoch=work.on_epoch,
+            should_stop=work.should_stop,
+        )
+    show.network(screen, found.genotype)
+    show.verdict(screen, begun.folder)
+    show.leaderboard(screen, found.leaderboard)
+    report = write_report(begun.folder)
+    folder = str(begun.folder)
+    show.next_steps(
+        screen, report, ["gnas", "export", folder], ["gnas", "predict", folder, "DATA", "-o", "predictions.csv"]
+    )
+    screen.result(
+        {
+            "run": folder,
+            "dataset": benchmark.name,
+            "preset": settings.preset,
+            "device": str(begun.device),
+            **found.search.to_dict(),
+            "leaderboard": found.leaderboard.to_dict(),
+            "report": None if report is None else str(report),
+        }
+    )

@@ -1,0 +1,150 @@
+"""``gnas train``: one network, given as a genotype, a formula or a baseline's name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gnas.cli import options as o
+from gnas.cli.screen import Screen
+from gnas.errors import InputError
+
+if TYPE_CHECKING:
+    from gnas.cli.begin import Begun
+
+EXAMPLES = (
+    "gnas train cluster-mini --baseline gin --cells 4",
+    "gnas train zinc --genotype runs/zinc-single-level-seed0 --seeds 41,95,12,35",
+    r"gnas train molecules.csv --formula '\[identity | dense(sum(dense))]' --cells 3",
+)
+KEPT = (
+    "preset",
+    "cells",
+    "channels",
+    "budget",
+    "dropout",
+    "seeds",
+    "epochs",
+    "batch",
+    "lr",
+    "patience",
+    "train_settings",
+)
+TrainSeed = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Of the training, where it is one.", rich_help_panel=o.NETWORK)
+]
+
+
+def train(
+    context: typer.Context,
+    dataset: o.Dataset,
+    genotype: Annotated[Path | None, typer.Option(metavar="FILE", help="A genotype file or a run folder.")] = None,
+    formula: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="A formula for all cells; repeated, one for each.")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="NAME", help="mlp, gcn, gin, graphsage, gat, gatedgcn or monet.")
+    ] = None,
+    preset: o.Preset = None,
+    settings: o.SettingsFile = None,
+    seed: TrainSeed = None,
+    seeds: o.Seeds = None,
+    cells: o.Cells = None,
+    channels: o.Channels = None,
+    epochs: o.Epochs = None,
+    batch: o.Batch = None,
+    budget: o.Budget = None,
+    change: o.Change = None,
+    target: o.Target = None,
+    data: o.DataOption = None,
+    data_root: o.DataRoot = None,
+    device: o.Device = None,
+    deterministic: o.Deterministic = False,
+    out: o.Out = None,
+    resume: o.Resume = False,
+    force: o.Force = False,
+    track: o.Track = None,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Train one network by the benchmark's protocol and report its test metric."""
+    if sum(bool(given) for given in (genotype, formula, baseline)) != 1:
+        raise InputError("name one network: --genotype FILE, --formula TEXT or --baseline NAME")
+    if seed is not None and seeds is not None:
+        raise InputError("give --seed or --seeds, not both")
+    with Screen(as_json, quiet).waiting("starting"):
+        from gnas.cli.begin import begin
+        from gnas.cli.networks import read_formula, read_network
+        from gnas.cli.settings import baseline_names
+
+    architecture = None
+    if genotype is not None:
+        architecture = read_network(genotype)
+        if cells not in (None, len(architecture.formulas())):
+            raise InputError(f"{genotype} has {len(architecture.formulas())} cells; --cells does not go with it")
+    elif formula:
+        architecture = read_formula(formula, cells or (4 if len(formula) == 1 else None))
+    name = "gnas" if architecture is not None else baseline_names(baseline or "")[0]
+    given = {
+        "seeds": seeds if seed is None else str(seed),
+        "cells": cells if architecture is None else len(architecture.formulas()),
+        "channels": channels,
+        "epochs": epochs,
+        "batch": batch,
+        "budget": budget,
+    }
+    words = [name if architecture is None else architecture.id]
+    run_train(begin("train", context.params, given, words), name, architecture, channels)
+
+
+def run_train(begun: Begun, name: str, architecture: Any, channels: int | None) -> None:
+    """Train the network from all seeds, keep and print the result."""
+    from gnas.cli import show
+    from gnas.cli.job import train_stages, working, write_report
+    from gnas.cli.networks import baseline
+    from gnas.compare import compare
+    from gnas.runs import Run
+    from gnas.workflow import found, summarise, train_config
+
+    screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
+    if architecture is None:
+        candidate = baseline(name, benchmark, settings.cells, settings.budget or None, channels)
+    else:
+        candidate = found(architecture, benchmark, settings)
+        show.network(screen, architecture, "network")
+    begun.claim()
+    kept = {key: value for key, value in settings.to_dict().items() if key in KEPT}
+    network = f"{name}: {candidate.describe}"
+    config = {"job": "train", "dataset": benchmark.name, "network": network, **kept}
+    run = Run(begun.folder, config, resume=begun.place.resumed)
+    run.write_json("data", summarise(benchmark))
+    if architecture is not None:
+        run.write_genotype(architecture)
+    with working(begun, train_stages([candidate.name], settings)) as work:
+        board = compare(
+            benchmark,
+            [candidate],
+            train_config(settings, benchmark.name),
+            settings.seeds,
+            begun.folder,
+            device=begun.device,
+            on_epoch=work.on_epoch,
+            should_stop=work.should_stop,
+        )
+    run.write_json("result", {"leaderboard": board.to_dict()})
+    run.close()
+    show.leaderboard(screen, board)
+    report = write_report(begun.folder)
+    show.next_steps(screen, report, ["gnas", "export", str(begun.folder)])
+    screen.result(
+        {
+            "run": str(begun.folder),
+            "dataset": benchmark.name,
+            "network": network,
+            "device": str(begun.device),
+            "leaderboard": board.to_dict(),
+            "report": None if report is None else str(report),
+        }
+    )
