@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import assert_near, gradients, random_edges
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from obvious import dense_adjacency, dense_aggregate
+from samples import assert_near, gradients, random_edges
 from torch import Tensor
 
 from gnas.aggregate import AGGREGATORS, aggregate, implementation, reduce

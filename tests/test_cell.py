@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from conftest import OWN, assert_near, gradients, pad, random_edges, shake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from obvious import TRAIN_SLOPE, dense_adjacency, fused, latent_nodes, places, tensors, tree_nodes
+from samples import OWN, assert_near, gradients, pad, random_edges, shake
 from strategies import cells, trees
 
 from gnas import gap

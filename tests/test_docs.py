@@ -9,7 +9,9 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "benchmarks" / "README.md"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name if page.parent.name != "benchmarks" else "benchmarks")
+@pytest.mark.parametrize(
+    "page", PAGES, ids=lambda page: page.name if page.parent.name != "benchmarks" else "benchmarks"
+)
 @pytest.mark.filterwarnings("ignore:epoch")
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -19,7 +21,9 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
     assert scope["__name__"] == "docs"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name if page.parent.name != "benchmarks" else "benchmarks")
+@pytest.mark.parametrize(
+    "page", PAGES, ids=lambda page: page.name if page.parent.name != "benchmarks" else "benchmarks"
+)
 def test_links_lead_somewhere(page):
     links = re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text())
     missing = [link for link in links if not (page.parent / link).exists()]

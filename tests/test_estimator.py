@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import random_edges
+from samples import random_edges
 from tiny import ring
 from torch_geometric.data import Data
 

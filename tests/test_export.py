@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import OWN, assert_near, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
+from samples import OWN, assert_near, random_graph
 from strategies import genotypes
 from torch import Tensor
 from torch_geometric.data import Batch

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from conftest import random_edges, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import random_edges, random_graph
 from torch_geometric.data import Batch, Data
 
 from gnas.errors import InputError

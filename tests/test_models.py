@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import OWN
+from samples import OWN
 from torch import nn
 from trained import CLASSES, GENOTYPE, TASK, keep, network
 

@@ -9,9 +9,9 @@ import numpy as np
 import obvious
 import pytest
 import torch
-from conftest import OWN, assert_near, gradients, pad, random_edges, random_graph, shake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from samples import OWN, assert_near, gradients, pad, random_edges, random_graph, shake
 from strategies import genotypes
 from torch import Tensor
 from torch_geometric.data import Batch, Data

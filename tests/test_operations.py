@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from conftest import OWN, assert_near, gradients, random_edges, shake
 from obvious import dense_adjacency, normalised, operation, tensors, transformed
+from samples import OWN, assert_near, gradients, random_edges, shake
 from torch import nn
 
 from gnas.errors import InputError

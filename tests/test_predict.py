@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import random_graph, shake
+from samples import random_graph, shake
 from torch_geometric.data import Batch, Data
 from trained import CLASSES, TASK, keep, network
 

@@ -8,9 +8,9 @@ import numpy as np
 import obvious
 import pytest
 import torch
-from conftest import OWN, assert_near, gradients, pad, shake
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import OWN, assert_near, gradients, pad, shake
 from torch_geometric.data import Batch
 
 from gnas.genotype import Genotype

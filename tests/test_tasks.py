@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from conftest import assert_near, pad
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import assert_near, pad
 from torch import Tensor
 from torch_geometric.data import Batch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from conftest import shake
+from samples import shake
 
 from gnas import checkpoint, gap
 from gnas.datasets.base import Benchmark

@@ -20,7 +20,6 @@ from gnas.store import GraphStore, Planned
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.supernet import Supernet
 
-
 DECIDED = 5  # epochs before which the choices say little
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from conftest import assert_near, gradients, pad
+from samples import assert_near, gradients, pad
 from torch_geometric.data import Batch
 
 from gnas.aggregate import aggregate

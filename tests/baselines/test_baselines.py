@@ -6,7 +6,7 @@ import doctest
 
 import pytest
 import torch
-from conftest import assert_near, gradients, pad, shake
+from samples import assert_near, gradients, pad, shake
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.data import Batch, Data

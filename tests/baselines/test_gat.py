@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_near, gradients, shake
+from samples import assert_near, gradients, shake
 from torch import Tensor
 from torch_geometric.data import Batch
 from torch_geometric.nn import GATConv

@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from conftest import assert_near, gradients, shake
+from samples import assert_near, gradients, shake
 from torch import Tensor
 from torch_geometric.data import Batch
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_near, gradients, shake
 from obvious import dense_adjacency
+from samples import assert_near, gradients, shake
 from torch_geometric.data import Batch
 from torch_geometric.nn import GCNConv
 from torch_geometric.utils import to_undirected

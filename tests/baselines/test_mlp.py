@@ -1,7 +1,7 @@
 """MLP against plain products."""
 
 import torch
-from conftest import assert_near, shake
+from samples import assert_near, shake
 from torch_geometric.data import Batch
 
 from gnas.baselines import MLP

@@ -2,8 +2,8 @@
 
 import torch
 import torch.nn.functional as F
-from conftest import assert_near, gradients, shake
 from obvious import dense_adjacency
+from samples import assert_near, gradients, shake
 from torch import Tensor
 from torch_geometric.data import Batch
 from torch_geometric.nn import GMMConv

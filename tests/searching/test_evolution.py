@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import assert_near
+from samples import assert_near
 from tiny import SPACE, tiny
 
 from gnas.genotype import Genotype

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_near, gradients, pad, shake
+from samples import assert_near, gradients, pad, shake
 from torch import Tensor
 from torch_geometric.data import Batch
 
