@@ -5,6 +5,7 @@ Modules of this folder that hold a command import torch only when the command ru
 
 from __future__ import annotations
 
+import os
 from importlib import metadata
 from typing import Annotated
 
@@ -29,6 +30,9 @@ def start(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
+    # Threads that wait for work must not spin: on a machine with other work that made small networks five times slower.
+    # It is read when torch is loaded, which happens later, inside a command.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     if version:
         typer.echo(f"gnas {metadata.version('gnas')}")
     elif context.invoked_subcommand is None:
