@@ -124,6 +124,8 @@ def _converted(name: str, value: Any, like: Any) -> Any:
 
 
 def _scalar(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_scalar(item) for item in value]
     if not isinstance(value, str):
         return value
     for kind in (int, float):

@@ -1,0 +1,187 @@
+"""Steps run eagerly or recorded give the same; several at once give what each gives alone."""
+
+import itertools
+import warnings
+from collections.abc import Iterator
+
+import pytest
+import torch
+from small import benchmark, builder
+from tiny import SPACE
+
+from gnas.engine import WARMUP, Engine, take_turns
+from gnas.errors import InputError
+from gnas.optim import adam, set_rate
+from gnas.store import Capacity, GraphStore, Planned
+from gnas.strategies import Darts, SingleLevel, search
+from gnas.training import TrainConfig, Trainer, train, train_seeds
+
+CPU = torch.device("cpu")
+BENCH = benchmark()
+
+
+def planned(*ids: int, device: str = "cpu", nodes: int = 8) -> Planned:
+    return Planned(torch.tensor(ids, device=device), Capacity(nodes, 8))
+
+
+@pytest.mark.parametrize("mode", ["auto", "eager"])
+def test_on_a_cpu_steps_run_as_they_come(mode: str) -> None:
+    seen: list[list[int]] = []
+    engine = Engine(lambda one, other: seen.append([*one.ids.tolist(), *other.ids.tolist()]), CPU, mode)
+    for k in range(6):
+        engine(planned(k), planned(k, -k))
+    assert seen == [[k, k, -k] for k in range(6)]
+    assert engine.stream is None
+
+
+def test_modes_are_checked() -> None:
+    with pytest.raises(InputError, match="engine mode 'graph' needs a CUDA device; use 'eager' or 'auto'"):
+        Engine(print, CPU, "graph")
+    with pytest.raises(InputError, match=r"unknown engine mode 'grahp'.*did you mean 'graph'"):
+        Engine(print, CPU, "grahp")
+
+
+def test_taking_turns() -> None:
+    seen: list[str] = []
+
+    def run(name: str, count: int) -> Iterator[None]:
+        for k in range(count):
+            seen.append(f"{name}{k}")
+            yield
+
+    take_turns([run("a", 1), run("b", 3), run("c", 0), run("d", 2)])
+    assert seen == ["a0", "b0", "d0", "b1", "d1", "b2"]
+
+
+def test_an_error_in_one_turn_is_raised() -> None:
+    def bad() -> Iterator[None]:
+        yield
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        take_turns([iter([None] * 5), bad()])
+
+
+# -- on a GPU ---------------------------------------------------------------------------------------------------------
+
+
+def counted(device: str, mode: str, steps: int = 8) -> tuple[list[float], int]:
+    """Sums of a weight moved by each batch's ids, with a rate that changes half-way; and how often Python ran the step."""
+    weight, calls = torch.nn.Parameter(torch.ones(4, device=device)), 0
+    optimizer = adam([weight], 0.1, 0.0, torch.device(device))
+
+    def step(one: Planned) -> None:
+        nonlocal calls
+        calls += 1
+        optimizer.zero_grad(set_to_none=True)
+        (weight * one.ids).square().sum().backward()
+        optimizer.step()
+
+    engine, found = Engine(step, torch.device(device), mode), []
+    for k in range(steps):
+        with engine.on_stream():
+            set_rate(optimizer, 0.1 if k < steps // 2 else 0.01)
+        engine(planned(k, 1, 2, 3, device=device))
+        with engine.on_stream():
+            found.append(weight.sum().item())
+    return found, calls
+
+
+@pytest.mark.gpu
+def test_recorded_steps_equal_eager_ones() -> None:
+    """Also after the learning rate changed, without recording again."""
+    eager, every = counted("cuda", "eager")
+    recorded, few = counted("cuda", "graph")
+    assert recorded == pytest.approx(eager, abs=1e-6)
+    assert recorded == pytest.approx(counted("cpu", "eager")[0], abs=1e-4)
+    assert (every, few) == (8, WARMUP + 1)
+    moves = [abs(a - b) for a, b in itertools.pairwise(recorded)]
+    assert max(moves[4:]) < 0.3 * min(moves[:2])
+
+
+@pytest.mark.gpu
+def test_each_shape_is_recorded_for_itself() -> None:
+    seen = torch.zeros(1, device="cuda", dtype=torch.long)
+    engine = Engine(lambda one: seen.add_(one.ids.sum() * one.capacity.nodes), torch.device("cuda"))
+    wanted = 0
+    for k in range(12):
+        ids, nodes = ((k, k), 8) if k % 2 else ((k,), 16)
+        engine(planned(*ids, device="cuda", nodes=nodes))
+        wanted += sum(ids) * nodes
+    with engine.on_stream():
+        assert int(seen) == wanted
+    assert len(engine._recorded) == 2
+
+
+@pytest.mark.gpu
+def test_a_step_that_cannot_be_recorded_runs_eagerly() -> None:
+    total = torch.zeros(1, device="cuda")
+
+    def step(one: Planned) -> None:
+        total.add_(one.ids.sum().item())  # reads back
+
+    engine = Engine(step, torch.device("cuda"))
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        for k in range(WARMUP + 4):
+            engine(planned(k, device="cuda"))
+    with engine.on_stream():
+        assert float(total) == sum(range(WARMUP + 4))
+    messages = [str(one.message) for one in heard if "cannot be recorded" in str(one.message)]
+    assert len(messages) == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_a_recorded_training_equals_an_eager_one(precision: str) -> None:
+    config = TrainConfig(epochs=8, batch_size=3, precision=precision, patience=0, clip=1.0, ema=0.9)
+    found = [train(builder(BENCH), BENCH, config.with_(engine=mode), 1, device="cuda") for mode in ("eager", "graph")]
+    for one, other in zip(found[0].history, found[1].history, strict=True):
+        for name in ("train_loss", "val_loss", "lr"):
+            assert one[name] == pytest.approx(other[name], rel=1e-3 if precision == "bf16" else 1e-5)
+    if precision == "float32":
+        cpu = train(builder(BENCH), BENCH, config, 1)
+        assert found[1].history[0]["train_loss"] == pytest.approx(cpu.history[0]["train_loss"], rel=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("strategy", [SingleLevel, Darts])
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.filterwarnings("ignore:epoch .*collapse")
+def test_a_recorded_search_equals_an_eager_one(strategy, precision: str) -> None:
+    settings = strategy(epochs=4, batch_size=3, precision=precision)
+    how = {"channels": 8, "num_cells": 1, "device": "cuda"}
+    eager, graph = (search(BENCH, SPACE, settings, engine=mode, **how).history for mode in ("eager", "graph"))
+    for one, other in zip(eager, graph, strict=True):
+        assert one["train_loss"] == pytest.approx(other["train_loss"], rel=1e-2 if precision == "bf16" else 1e-4)
+
+
+@pytest.mark.gpu
+def test_the_unrolled_search_can_be_recorded() -> None:
+    settings = Darts(order=2, epochs=4, batch_size=3, precision="float32")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*cannot be recorded")
+        history = search(BENCH, SPACE, settings, channels=8, num_cells=1, device="cuda").history
+    assert len(history) == 4
+
+
+@pytest.mark.gpu
+def test_several_trainings_at_once_equal_each_alone() -> None:
+    config = TrainConfig(epochs=5, batch_size=3, precision="float32")
+    together = train_seeds(builder(BENCH), BENCH, config, (1, 2, 3), device="cuda").results
+    for one, seed in zip(together, (1, 2, 3), strict=True):
+        alone = train(builder(BENCH), BENCH, config, seed, device="cuda")
+        assert [r["train_loss"] for r in one.history] == pytest.approx(
+            [r["train_loss"] for r in alone.history], rel=1e-5
+        )
+        assert one.test == pytest.approx(alone.test, rel=1e-5)
+
+
+@pytest.mark.gpu
+def test_the_rate_is_a_tensor_a_recorded_step_reads() -> None:
+    stores = {name: GraphStore(split, "cuda") for name, split in BENCH.splits().items()}
+    trainer = Trainer(builder(BENCH)(), TrainConfig(epochs=1), 1, torch.device("cuda"), stores)
+    rate = trainer.optimizer.param_groups[0]["lr"]
+    assert isinstance(rate, torch.Tensor)
+    trainer.load_state({**trainer.state(), "best": {}})
+    assert trainer.optimizer.param_groups[0]["lr"] is rate

@@ -1,0 +1,63 @@
+"""A write that fails leaves the old content and nothing else."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from gnas.files import write_atomic
+
+
+@pytest.mark.parametrize("content", ["text with ü\n", b"\x00\xff", ""])
+def test_what_is_written_is_read(tmp_path: Path, content: str | bytes) -> None:
+    path = write_atomic(tmp_path / "new" / "file", content)
+    assert path.read_bytes() == (content.encode() if isinstance(content, str) else content)
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert os.listdir(path.parent) == ["file"]
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("failure", [full_disk, interrupted])
+@pytest.mark.parametrize("call", ["fsync", "chmod", "replace", "fdopen"])
+@pytest.mark.parametrize("before", [None, "old"])
+def test_a_failed_write_changes_nothing(tmp_path: Path, monkeypatch, call: str, failure, before: str | None) -> None:
+    path = tmp_path / "file"
+    if before is not None:
+        write_atomic(path, before)
+    monkeypatch.setattr(os, call, failure)
+    with pytest.raises((OSError, KeyboardInterrupt)):
+        write_atomic(path, "new")
+    assert (path.read_text() if path.exists() else None) == before
+    assert os.listdir(tmp_path) == ([] if before is None else ["file"])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_disk_that_is_full_in_the_middle(tmp_path: Path, monkeypatch) -> None:
+    write_atomic(tmp_path / "file", "old")
+    opened = os.fdopen
+
+    def full(handle: int, mode: str):
+        os.close(handle)
+        return opened(os.open("/dev/full", os.O_WRONLY), mode)
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomic(tmp_path / "file", "new" * 100_000)
+    assert (tmp_path / "file").read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_reader_sees_the_old_content_or_the_new(tmp_path: Path, monkeypatch) -> None:
+    path, seen = write_atomic(tmp_path / "file", "old"), []
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda a, b: (seen.append(path.read_text()), replace(a, b)))
+    write_atomic(path, "new")
+    assert (seen, path.read_text()) == (["old"], "new")
