@@ -97,7 +97,9 @@ def search_steps(
     problem = SearchProblem(benchmark.train, benchmark.val, benchmark.task, gnas.SearchSpace(), 64, cells)
     context = SearchContext(device=device, engine=mode)
     darts = what.startswith("darts")
-    search = DartsSearch(Darts(1), problem, context) if darts else SingleLevelSearch(SingleLevel(), problem, context)
+    search = (
+        DartsSearch(Darts(order=1), problem, context) if darts else SingleLevelSearch(SingleLevel(), problem, context)
+    )
     KEPT.append(search)
     return search.engine, search.plan()
 

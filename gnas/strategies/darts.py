@@ -12,31 +12,20 @@ from gnas.graph import GraphBatch
 from gnas.optim import autocast
 from gnas.store import Planned
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
-from gnas.strategies.gradient import GradientSearch, check_settings
+from gnas.strategies.gradient import GradientSearch, GradientSettings
 
 REACH = 0.01  # how far the weights move for the difference quotient of the second order, as in DARTS
 
 
 @dataclass(frozen=True)
-class Darts:
+class Darts(GradientSettings):
     """``order=1`` takes the weights as they are; ``order=2`` looks one weight step ahead (unrolled)."""
 
     order: int = 1
-    epochs: int = 50
-    batch_size: int = 64
-    lr: float = 0.025
-    momentum: float = 0.9
-    weight_decay: float = 3e-4
-    alpha_lr: float = 3e-4
-    alpha_weight_decay: float = 1e-3
-    clip: float = 5.0
-    share_alphas: bool = False
-    stop_on_collapse: float | None = None
-    precision: str = "tf32"
     name: str = "darts"
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        super().__post_init__()
         if self.order not in (1, 2):
             raise InputError(f"darts has order 1 or 2, not {self.order!r}")
 
@@ -48,6 +37,7 @@ class DartsSearch(GradientSearch):
     """Each step: alphas on a held-out batch, then weights on a training batch."""
 
     advice = "the single-level strategy"
+    settings: Darts
 
     def plan(self) -> list[tuple[Planned, ...]]:
         if self.step_number == 0:

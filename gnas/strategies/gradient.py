@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,14 +24,29 @@ from gnas.supernet import Supernet
 DECIDED = 5  # epochs before which the choices say little
 
 
-def check_settings(settings: Any) -> None:
-    """Values a gradient search can work with."""
-    for name in ("epochs", "batch_size"):
-        if getattr(settings, name) < 1:
-            raise InputError(f"{name} is {getattr(settings, name)!r}; it must be at least 1")
-    for name in ("lr", "alpha_lr"):
-        if not getattr(settings, name) > 0:
-            raise InputError(f"{name} is {getattr(settings, name)!r}; it must be above 0")
+@dataclass(frozen=True)
+class GradientSettings:
+    """What the gradient strategies can be told; the defaults are the paper's (Searching setting)."""
+
+    epochs: int = 50
+    batch_size: int = 64
+    lr: float = 0.025
+    momentum: float = 0.9
+    weight_decay: float = 3e-4
+    alpha_lr: float = 3e-4
+    alpha_weight_decay: float = 1e-3
+    clip: float = 5.0
+    share_alphas: bool = False
+    stop_on_collapse: float | None = None
+    precision: str = "tf32"
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)!r}; it must be at least 1")
+        for name in ("lr", "alpha_lr"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name} is {getattr(self, name)!r}; it must be above 0")
 
 
 class GradientSearch(EpochLoop):
@@ -38,8 +54,9 @@ class GradientSearch(EpochLoop):
 
     advice = "fewer cells, or more epochs"  # against collapse
     warned = False
+    settings: GradientSettings
 
-    def __init__(self, settings: Any, problem: SearchProblem, context: SearchContext) -> None:
+    def __init__(self, settings: GradientSettings, problem: SearchProblem, context: SearchContext) -> None:
         super().__init__(settings.epochs, seeded(context.seed), context.run, context.on_epoch, context.should_stop)
         torch.manual_seed(context.seed)
         use_precision(settings.precision)

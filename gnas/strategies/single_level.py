@@ -9,28 +9,14 @@ import torch
 from gnas.optim import autocast
 from gnas.store import Planned
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
-from gnas.strategies.gradient import GradientSearch, check_settings
+from gnas.strategies.gradient import GradientSearch, GradientSettings
 
 
 @dataclass(frozen=True)
-class SingleLevel:
+class SingleLevel(GradientSettings):
     """The default strategy. One forward and one backward pass serve both optimisers."""
 
-    epochs: int = 50
-    batch_size: int = 64
-    lr: float = 0.025
-    momentum: float = 0.9
-    weight_decay: float = 3e-4
-    alpha_lr: float = 3e-4
-    alpha_weight_decay: float = 1e-3
-    clip: float = 5.0
-    share_alphas: bool = False
-    stop_on_collapse: float | None = None
-    precision: str = "tf32"
     name: str = "single-level"
-
-    def __post_init__(self) -> None:
-        check_settings(self)
 
     def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
         return SingleLevelSearch(self, problem, context).search(self.name)
