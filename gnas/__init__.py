@@ -27,6 +27,7 @@ _PLACES = {
     "gnas.network": ("GAPConv", "Network", "width_for"),
     "gnas.report": (),
     "gnas.settings": ("Settings",),
+    "gnas.shipped": ("genotypes",),
     "gnas.space": ("SearchSpace",),
     "gnas.store": ("GraphStore",),
     "gnas.strategies": ("Darts", "Evolution", "GraphNAS", "RandomSearch", "SearchResult", "SingleLevel", "search"),

@@ -18,7 +18,17 @@ ORDER = [
     *("graph", "aggregate", "fused", "operations", "stage", "cell", "tasks", "network", "supernet"),
     *("plugins", "baselines", "datasets", "store", "engine", "checkpoint", "runs"),
     *("optim", "loop", "evaluation", "training", "strategies", "diameter", "depth"),
-    *("settings", "export_template", "export_code", "models", "compare", "workflow", "export_card", "export"),
+    *(
+        "shipped",
+        "settings",
+        "export_template",
+        "export_code",
+        "models",
+        "compare",
+        "workflow",
+        "export_card",
+        "export",
+    ),
     *("reading", "predict", "targets", "logs", "estimator", "tracking", "reproduce", "report", "cluster", "cli"),
 ]
 TORCH_FREE = ("errors", "files", "formula", "documents", "genotype", "authors", "gap", "space")
