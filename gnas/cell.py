@@ -84,8 +84,7 @@ class Cell(nn.Module):
     def _activated(self, out: Tensor, mask: Tensor | None) -> Tensor:
         norm = self.norm
         if norm is not None and self.training and not self.config.slope:
-            running = fused.Norm(norm.running_mean, norm.running_var, norm.momentum, norm.eps, mask)
-            return fused.norm_relu_mix(out, norm.weight, norm.bias, None, self.alone, running)
+            return norm.relu_mix(out, mask, None, self.alone)
         out = out if norm is None else norm(out, mask)
         return F.leaky_relu(out, self.config.slope) if self.config.slope else F.relu(out)
 

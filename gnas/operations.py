@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gnas import distributed, fused
 from gnas.aggregate import inverse_degree, reduce
 from gnas.errors import choose
 from gnas.graph import Neighbors
@@ -60,7 +61,7 @@ class StackedLinear(nn.Module):
             nn.init.uniform_(self.bias, -bound, bound)
 
     def forward(self, h: Tensor) -> Tensor:
-        return torch.bmm(h, self.weight) if self.bias is None else torch.baddbmm(self.bias, h, self.weight)
+        return fused.product(h, self.weight) if self.bias is None else torch.baddbmm(self.bias, h, self.weight)
 
 
 class StackedBatchNorm(nn.Module):
@@ -82,13 +83,33 @@ class StackedBatchNorm(nn.Module):
         if not self.training:
             scale = self.weight * torch.rsqrt(self.running_var + self.eps)
             return h * scale + (self.bias - self.running_mean * scale)
+        if distributed.norms_are_shared():
+            normal, mean, var, count = distributed.normalise(h, mask, self.eps)
+            self._remember(mean, var, count)
+            return normal * self.weight + self.bias
         mean, var, count = masked_moments(h, mask)
-        with torch.no_grad():
-            unbiased = var * (count / (count - 1).clamp_min(1))
-            self.running_mean.lerp_(mean, self.momentum)
-            self.running_var.lerp_(unbiased, self.momentum)
+        self._remember(mean, var, count)
         scale = self.weight * torch.rsqrt(var + self.eps)
         return h * scale + (self.bias - mean * scale)
+
+    @torch.no_grad()
+    def _remember(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
+        self.running_mean.lerp_(mean, self.momentum)
+        self.running_var.lerp_(var * (count / (count - 1).clamp_min(1)), self.momentum)
+
+    def relu_mix(self, y: Tensor, mask: Tensor | None, weights: Tensor | None, targets: fused.Groups) -> Tensor:
+        """While training: norm, ReLU and the weighted sum into targets, as one function with its own backward pass."""
+        if distributed.norms_are_shared():
+            with torch.autocast(y.device.type, enabled=False):
+                return _mixed(F.relu(StackedBatchNorm.forward(self, y, mask)), weights, targets)
+        running = fused.Norm(self.running_mean, self.running_var, self.momentum, self.eps, mask)
+        return fused.norm_relu_mix(y, self.weight, self.bias, weights, targets, running)
+
+
+def _mixed(active: Tensor, weights: Tensor | None, targets: fused.Groups) -> Tensor:
+    """The weighted sum of operations into their targets."""
+    hits = (targets.of == torch.arange(targets.count, device=active.device)[:, None]).to(active.dtype)
+    return ((hits if weights is None else hits * weights) @ active.flatten(1)).view(-1, *active.shape[1:])
 
 
 def masked_moments(h: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnas import fused
-from gnas.errors import choose
+from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch, Neighbors
 from gnas.operations import (
     OPERATIONS,
@@ -26,6 +26,7 @@ from gnas.operations import (
     reduce_together,
     with_input,
 )
+from gnas.plugins import resolve
 
 FUSIONS = ("concat", "sum", "mean", "max")
 REDUCTIONS = ("sum", "mean", "max")
@@ -47,9 +48,18 @@ class CellConfig:
     def __post_init__(self) -> None:
         choose(self.fusion, FUSIONS, "fusion")
 
-    def operation(self, name: str) -> Callable[..., Operation]:
-        known = {**OPERATIONS, **(self.operations or {})}
-        return known[choose(name, known, "operation")]
+    def operation(self, name: str, channels: int, count: int) -> nn.Module:
+        """A stack of operations: of a class given, of ours, or of an entry point of the group ``gnas.operations``."""
+        make = resolve(name, {**OPERATIONS, **(self.operations or {})}, "gnas.operations", "operation")
+        try:
+            made = make(channels, count, self.variant)
+        except TypeError as error:
+            raise InputError(f"operation {name} cannot be made with (channels, count, variant): {error}") from error
+        if not isinstance(made, nn.Module):
+            raise InputError(
+                f"operation {name} is a {type(made).__name__}; it must be an Operation, see docs/extending.md"
+            )
+        return made
 
 
 @dataclass(frozen=True)
@@ -79,11 +89,8 @@ class Transform(nn.Module):
 
     def mixed(self, h: Tensor, mask: Tensor | None, weights: Tensor | None, targets: fused.Groups) -> Tensor:
         """The same while training, weighted and summed into targets, as one function with its own backward pass."""
-        norm = self.norm
-        assert norm is not None
-        y = self.linear(h)
-        running = fused.Norm(norm.running_mean, norm.running_var, norm.momentum, norm.eps, mask)
-        return fused.norm_relu_mix(y, norm.weight, norm.bias, weights, targets, running)
+        assert self.norm is not None
+        return self.norm.relu_mix(self.linear(h), mask, weights, targets)
 
 
 class Stage(nn.Module):
@@ -103,9 +110,7 @@ class Stage(nn.Module):
         self.slots = tuple(s for kind in kinds for s in slots if s.operation == kind)
         self.sources = {kind: [s.source for s in slots if s.operation == kind] for kind in kinds}
         self.targets = sorted({s.target for s in slots})
-        self.kinds = nn.ModuleDict(
-            {kind: config.operation(kind)(channels, len(self.sources[kind]), config.variant) for kind in kinds}
-        )
+        self.kinds = nn.ModuleDict({kind: config.operation(kind, channels, len(self.sources[kind])) for kind in kinds})
         self.transformed = sum(s.operation not in bare for s in slots)
         self.transform = Transform(self.transformed, channels, config.norm) if self.transformed else None
         self.fusable = config.norm and self.transformed == len(self.slots)
@@ -160,14 +165,17 @@ class Stage(nn.Module):
         """The same as ``raw`` for the three filters."""
         unique = sorted({s.source for s in self.slots})
         h = nodes[unique[0]][None] if len(unique) == 1 else torch.stack([nodes[s] for s in unique])
-        logits = {fused.SPARSE: h.new_empty(0, h.size(1), 1), fused.DENSE: h.new_empty(0, *h.shape[1:])}
-        pair = None
+        c = h.size(2)
+        empty = h.new_empty
+        gates = fused.Gates(empty(0, 2 * c, 1), empty(0, 1, 1), empty(0, h.size(1), c), empty(0, 1, c))
         for kind, operation in self.kinds.items():
-            if isinstance(operation, SparseFilter | DenseFilter):
-                pair = with_input(h, x) if pair is None else pair
-                code = fused.SPARSE if isinstance(operation, SparseFilter) else fused.DENSE
-                logits[code] = operation.gate(_pick(pair, [unique.index(s) for s in self.sources[kind]]))
-        return fused.gate(h, logits[fused.SPARSE], logits[fused.DENSE], plan)
+            if isinstance(operation, SparseFilter):
+                gates = gates._replace(weight=operation.gate.weight, bias=operation.gate.bias)
+            if isinstance(operation, DenseFilter):
+                rows = [unique.index(s) for s in self.sources[kind]]
+                dense = _dense_gates(with_input(h, x), operation.gate.weight, rows)
+                gates = gates._replace(dense=dense, dense_bias=operation.gate.bias)
+        return fused.gate(h, x, gates, plan)
 
     def places(self) -> dict[tuple[int, int, str], list[tuple[nn.Module, int]]]:
         """Where each operation's parameters live: (module, row of its stack) pairs."""
@@ -198,6 +206,14 @@ def _stack(nodes: Mapping[int, Tensor], sources: Sequence[int], known: dict[tupl
         same = len(set(key)) == 1
         known[key] = nodes[key[0]].expand(len(key), -1, -1) if same else torch.stack([nodes[s] for s in key])
     return known[key]
+
+
+def _dense_gates(pair: Tensor, weight: Tensor, rows: Sequence[int]) -> Tensor:
+    """``pair[rows] @ weight``; from one source as a single wide product, whose gradient needs no sum over the filters."""
+    if pair.size(0) > 1:
+        return fused.product(_pick(pair, rows), weight)
+    wide = weight.transpose(0, 1).flatten(1)
+    return fused.product(pair, wide[None])[0].unflatten(1, (len(rows), -1)).transpose(0, 1)
 
 
 def _pick(h: Tensor, rows: Sequence[int]) -> Tensor:

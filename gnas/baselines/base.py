@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gnas import distributed, fused
 from gnas.aggregate import aggregate
 from gnas.errors import InputError
 from gnas.graph import GraphBatch, Neighbors
@@ -45,9 +47,16 @@ class BatchNorm(StackedBatchNorm):
 
     def __init__(self, channels: int) -> None:
         super().__init__(1, channels)
+        self.alone = fused.Groups([0])
 
     def forward(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
-        return super().forward(h[None], mask)[0] if h.size(0) else h
+        return super().forward(h[None], mask)[0] if h.size(0) or distributed.norms_are_shared() else h
+
+    def relu(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The same and ReLU; while training one function, which on long edge lists is most of the time."""
+        if self.training and h.size(0):
+            return self.relu_mix(h[None], mask, None, self.alone)[0]
+        return F.relu(self(h, mask))
 
 
 @dataclass(frozen=True)

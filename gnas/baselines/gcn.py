@@ -65,5 +65,5 @@ class GCNLayer(nn.Module):
     def forward(self, h: Tensor, batch: GraphBatch, sent: Tensor | None, received: Tensor) -> Tensor:
         message = h if sent is None else h * sent
         out = self.linear(aggregate(message, batch.neighbors, "sum") * received)
-        out = F.relu(self.norm(out, batch.node_mask))
+        out = self.norm.relu(out, batch.node_mask)
         return F.dropout(h + out, self.dropout, self.training)

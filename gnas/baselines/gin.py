@@ -46,8 +46,8 @@ class GINLayer(nn.Module):
 
     def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
         out = (1 + self.eps) * h + aggregate(h, batch.neighbors, "sum")
-        out = F.relu(self.first_norm(self.first(out), batch.node_mask))
-        out = F.relu(self.norm(self.second(out), batch.node_mask))
+        out = self.first_norm.relu(self.first(out), batch.node_mask)
+        out = self.norm.relu(self.second(out), batch.node_mask)
         return F.dropout(h + out, self.dropout, self.training)
 
 

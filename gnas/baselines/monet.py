@@ -55,7 +55,7 @@ class MoNetLayer(nn.Module):
     def forward(self, h: Tensor, ends: Tensor, batch: GraphBatch, edges: Edges) -> Tensor:
         sent = edges.at_sources(self.linear(h)).unflatten(1, (self.kernels, -1))
         message = (sent * self.weights(ends)[:, :, None]).sum(1)
-        out = F.relu(self.norm(aggregate(message, edges.incoming, "sum"), batch.node_mask))
+        out = self.norm.relu(aggregate(message, edges.incoming, "sum"), batch.node_mask)
         return F.dropout(h + out + self.bias, self.dropout, self.training)
 
     def weights(self, ends: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The inner functions of a stage, each with a backward pass written by hand.
 
-``gate`` builds the inputs of all filters of a stage (identity, sparse and dense gates on their sources);
-``norm_relu_mix`` is what follows their linear maps: batch norm over the real nodes, ReLU, weighted sum into the targets.
+``gate`` builds the inputs of all filters of a stage (identity, sparse and dense gates on their sources); ``product`` is their
+linear maps; ``norm_relu_mix`` is what follows: batch norm over the real nodes, ReLU, weighted sum into the targets.
 Autograd would run dozens of small kernels here, and on small graphs the number of kernels is the cost. Two implementations:
 PyTorch operations (``torch``) and Triton (``triton``); the device decides, the environment variable ``GNAS_FUSED`` forces one.
 """
@@ -12,14 +12,17 @@ import importlib
 import os
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from gnas.errors import choose
-from gnas.fused import torch_kernels
+from gnas.fused import torch_gates, torch_norm
+from gnas.fused.linear import product
+
+__all__ = ["GatePlan", "Gates", "Groups", "Norm", "gate", "implementation", "norm_relu_mix", "product"]
 
 IMPLEMENTATIONS = ("torch", "triton")
 IDENTITY, SPARSE, DENSE = 0, 1, 2
@@ -39,16 +42,17 @@ def implementation(device: torch.device) -> str:
     return "torch"
 
 
-def _module(h: Tensor) -> ModuleType:
+def _module(h: Tensor, part: str) -> ModuleType:
     # The kernels compute in float32; float64 is for tests and checks.
     if implementation(h.device) == "triton" and h.dtype != torch.float64:
-        return importlib.import_module("gnas.fused.triton_kernels")
-    return torch_kernels
+        return importlib.import_module(f"gnas.fused.triton_{part}")
+    return {"gates": torch_gates, "norm": torch_norm}[part]
 
 
 def _half(*tensors: Tensor) -> bool:
     """Whether these come from mixed precision and meet the PyTorch operations, which want float32."""
-    return any(t.dtype in (torch.bfloat16, torch.float16) for t in tensors) and _module(tensors[0]) is torch_kernels
+    half = any(t.dtype in (torch.bfloat16, torch.float16) for t in tensors)
+    return half and implementation(tensors[0].device) != "triton"
 
 
 class Groups(nn.Module):
@@ -83,28 +87,49 @@ class GatePlan(nn.Module):
         self.register_buffer("row", torch.tensor(rows, dtype=torch.int32), persistent=False)
 
 
-def gate(h: Tensor, sparse: Tensor, dense: Tensor, plan: GatePlan) -> Tensor:
+class Gates(NamedTuple):
+    """What the gates of a stage are computed from."""
+
+    weight: Tensor  # [sparse filters, 2 * channels, 1]: of [H, H_in]
+    bias: Tensor  # [sparse filters, 1, 1]
+    dense: Tensor  # [dense filters, nodes, channels], rows of channels: the gates before bias and sigmoid
+    dense_bias: Tensor  # [dense filters, 1, channels]
+
+
+def gate(h: Tensor, x: Tensor, gates: Gates, plan: GatePlan) -> Tensor:
     """Inputs of the filters' linear maps, ``[filters, nodes, channels]``: the source, times its gate if it has one.
 
-    ``h`` is ``[sources, nodes, channels]``; ``sparse`` ``[sparse filters, nodes, 1]`` and ``dense`` ``[dense filters, nodes,
-    channels]`` are the gates before the sigmoid.
+    ``h`` is ``[sources, nodes, channels]``, ``x`` the cell's input. A sparse gate is one number a node, so its linear map is
+    computed here too; a dense one is a matrix product and comes ready but for its bias.
     """
-    if _half(h, sparse, dense):
-        h, sparse, dense = h.float(), sparse.float(), dense.float()
-    return _Gate.apply(h, sparse, dense, plan)  # type: ignore[no-any-return]
+    if _half(h, x, gates.dense):
+        h, x, gates = h.float(), x.float(), gates._replace(dense=gates.dense.float())
+    with torch.autocast(h.device.type, enabled=False):
+        return _Gate.apply(h.contiguous(), x.contiguous(), *gates, plan)  # type: ignore[no-any-return]
 
 
 class _Gate(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, h: Tensor, sparse: Tensor, dense: Tensor, plan: GatePlan) -> Tensor:  # type: ignore[override]
-        ctx.module, ctx.plan = _module(h), plan
-        ctx.save_for_backward(h, sparse, dense)
-        return ctx.module.gate_forward(h, sparse, dense, plan)
+    def forward(  # type: ignore[override]
+        ctx: Any,
+        h: Tensor,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        dense: Tensor,
+        dense_bias: Tensor,
+        plan: GatePlan,
+    ) -> Tensor:
+        ctx.module, ctx.plan = _module(h, "gates"), plan
+        gates = Gates(weight, bias, dense, dense_bias)
+        ctx.save_for_backward(h, x, *gates)
+        return ctx.module.gate_forward(h, x, gates, plan)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
-        return (*ctx.module.gate_backward(grad.contiguous(), *ctx.saved_tensors, ctx.plan), None)
+        h, x, *gates = ctx.saved_tensors
+        return (*ctx.module.gate_backward(grad.contiguous(), h, x, Gates(*gates), ctx.plan), None)
 
 
 class Norm:
@@ -131,7 +156,7 @@ class _NormReluMix(torch.autograd.Function):
     def forward(  # type: ignore[override]
         ctx: Any, y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm
     ) -> Tensor:
-        ctx.module, ctx.targets, ctx.mask = _module(y), targets, norm.mask
+        ctx.module, ctx.targets, ctx.mask = _module(y, "norm"), targets, norm.mask
         out, saved = ctx.module.norm_forward(y.contiguous(), weight, bias, p, targets, norm)
         ctx.save_for_backward(weight, p, *saved)
         return out

@@ -1,4 +1,4 @@
-"""The fused functions in PyTorch operations: few passes over memory, no graph of small steps."""
+"""Norm, ReLU and mix in PyTorch operations: few passes over memory, no graph of small steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from gnas.fused import GatePlan, Groups, Norm
+    from gnas.fused import Groups, Norm
 
 
 def norm_forward(
@@ -48,37 +48,6 @@ def norm_backward(
     else:
         grad_y = grad_z - (centred * slope + shift) * mask[:, None]
     return grad_y.mul_(rstd * weight), along, grad_bias, grad_p
-
-
-def gate_forward(h: Tensor, sparse: Tensor, dense: Tensor, plan: GatePlan) -> Tensor:
-    """Each filter's source times its gate."""
-    out = h.new_empty(len(plan.kind), *h.shape[1:])
-    for filter, (source, kind, row) in enumerate(plan.filters):
-        if kind == 0:
-            out[filter].copy_(h[source])
-        else:
-            torch.mul(h[source], torch.sigmoid((sparse if kind == 1 else dense)[row]), out=out[filter])
-    return out
-
-
-def gate_backward(
-    grad: Tensor, h: Tensor, sparse: Tensor, dense: Tensor, plan: GatePlan
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of the sources and of both kinds of gates."""
-    grad_h, grad_sparse, grad_dense = torch.zeros_like(h), torch.empty_like(sparse), torch.empty_like(dense)
-    for filter, (source, kind, row) in enumerate(plan.filters):
-        if kind == 0:
-            grad_h[source].add_(grad[filter])
-            continue
-        open_ = torch.sigmoid((sparse if kind == 1 else dense)[row])
-        grad_h[source].addcmul_(grad[filter], open_)
-        slope = open_ * (1 - open_)
-        reached = grad[filter] * h[source]
-        if kind == 1:
-            torch.mul(reached.sum(-1, keepdim=True), slope, out=grad_sparse[row])
-        else:
-            torch.mul(reached, slope, out=grad_dense[row])
-    return grad_h, grad_sparse, grad_dense
 
 
 def _mix(active: Tensor, p: Tensor | None, targets: Groups) -> Tensor:
