@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-gpu lint types unit docs clean
+.PHONY: demo test test-gpu docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gnas search cluster-mini --preset fast --out runs/demo --force
@@ -12,10 +12,14 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(MAKE) docs
 	$(BIN)/python -m pytest
 
 test-gpu: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m gpu -rs
+
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

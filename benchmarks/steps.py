@@ -1,138 +1,126 @@
-"""What does one step cost? Search steps (4 and 12 cells) and training steps (1 and 4 seeds) on ZINC, recorded and eager.
+"""What does one step cost? Search and training steps of 4 and 12 cells, against a plain PyG model timed in the same run.
 
-    python benchmarks/steps.py                 # a GPU if there is one
-    python benchmarks/steps.py --device cpu --threads 1
+    python benchmarks/steps.py                                        # a GPU if there is one: all shapes, about 90 s
+    python benchmarks/steps.py --device cpu --threads 1 2             # ZINC shape, 4 cells, with one and with two threads
+    python benchmarks/steps.py --shapes zinc --cells 4 --modes graph  # a part of it
 
-Rows are appended to results/steps.csv. The width is 64 (search, batch 64) and 60 (training, batch 128), as in the figures
-quoted from the authors' code.
+Graphs are random with the sizes of the datasets (shapes.py). Width 64 and batch 64 (search), width 60 and batch 128
+(training of a genotype the authors published, its cells repeated), as in the figures quoted from the authors' code; those
+stand in the column quoted_ms: they were measured before, not in the same run. ``plain`` is plain_pyg.py: the same
+mathematics, one module an operation, eager, its batches already on the device; ``speedup`` is its time over ours. Modes:
+eager; graph (recorded CUDA graph); compiled (torch.compile, which takes minutes to compile, so it runs only when named).
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
-import datetime
-import time
-from pathlib import Path
+import gc
+from collections.abc import Sequence
 
 import torch
+import work
+from rows import Rows, parser
+from shapes import SHAPES, synthetic
 
-import gnas
-from gnas.authors import from_first
 from gnas.datasets.base import Benchmark
-from gnas.engine import Engine
-from gnas.store import GraphStore, Planned
-from gnas.strategies.base import SearchContext, SearchProblem
-from gnas.strategies.darts import Darts, DartsSearch
-from gnas.strategies.single_level import SingleLevel, SingleLevelSearch
-from gnas.training import TrainConfig, Trainer
 
-COLUMNS = ("date", "hardware", "threads", "what", "cells", "replicas", "mode", "milliseconds")
-# A genotype the authors published for ZINC.
-PUBLISHED = """\
-cell 1: I 1 0, s 2 0, d 3 0, d 4 0, sum 5 1, sum 6 2, sum 7 3, sum 8 4, I 9 8, d 10 8, s 11 10, I 12 11
-cell 2: s 1 0, s 2 1, I 3 1, s 4 2, sum 5 1, sum 6 2, sum 7 3, sum 8 4, I 9 6, I 10 9, I 11 6, s 12 10
-cell 3: s 1 0, s 2 0, s 3 0, s 4 3, sum 5 1, max 6 2, max 7 3, max 8 4, s 9 6, d 10 9, s 11 10, s 12 11
-cell 4: I 1 0, s 2 0, s 3 2, s 4 2, max 5 1, max 6 2, sum 7 4, s 8 7, s 9 8, s 10 9, s 11 9
-"""
+COLUMNS = ("shape", "what", "cells", "replicas", "mode", "milliseconds", "plain_ms", "speedup", "quoted_ms")
+# The authors' released code on ZINC, one H200 or 2 CPU cores: (alpha step + weight step), training step.
+QUOTED = {
+    ("cuda", "search", 4): 307.0,
+    ("cuda", "search", 12): 1082.0,
+    ("cuda", "training", 4): 18.8,
+    ("cuda", "training", 12): 82.0,
+    ("cpu", "search", 4): 1767.0,
+    ("cpu", "training", 4): 242.0,
+}
+GRAPHS = 1024  # a multiple of both batches, also after the search has halved them
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results" / "steps.csv")
-    arguments = parser.parse_args()
-    if arguments.threads:
-        torch.set_num_threads(arguments.threads)
-    device = torch.device(arguments.device)
-    benchmark = gnas.load("zinc")
-    for what, cells, replicas, mode in plan(device):
-        milliseconds = measure(benchmark, what, cells, replicas, mode, device)
-        row = {
-            "date": datetime.date.today().isoformat(),
-            "hardware": torch.cuda.get_device_name() if device.type == "cuda" else "CPU",
-            "threads": torch.get_num_threads(),
-            "what": what,
-            "cells": cells,
-            "replicas": replicas,
-            "mode": mode,
-            "milliseconds": round(milliseconds, 2),
-        }
-        add_row(arguments.results, row)
-        print(row, flush=True)
+    words = parser(__doc__, "steps.csv")
+    words.add_argument("--shapes", nargs="+", choices=SHAPES, default=None)
+    words.add_argument("--cells", nargs="+", type=int, default=None)
+    words.add_argument("--what", nargs="+", choices=("search", "training", "darts1"), default=("search", "training"))
+    words.add_argument("--modes", nargs="+", choices=("plain", "eager", "graph", "compiled"), default=None)
+    words.add_argument("--replicas", nargs="+", type=int, default=None, help="seeds at once (recorded steps)")
+    words.add_argument("--threads", nargs="+", type=int, default=[0], help="on a CPU")
+    words.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: processor time, one thread")
+    words.add_argument("--graphs", type=int, default=GRAPHS)
+    words.add_argument("--budget", type=float, default=0.6, help="seconds of timing for each figure")
+    chosen = words.parse_args()
+    device = torch.device(chosen.device)
+    cuda = device.type == "cuda"
+    rows = Rows(chosen.out, device, COLUMNS)
+    modes = chosen.modes or (["plain", "eager", "graph"] if cuda else ["plain", "eager"])
+    for shape in chosen.shapes or (["zinc", "pattern", "mnist"] if cuda else ["zinc"]):
+        benchmark = synthetic(shape, (chosen.graphs, 128, 128))
+        for what in chosen.what:
+            for cells in chosen.cells or ([4, 12] if cuda else [4]):
+                case = Case(rows, benchmark, shape, what, cells, device, chosen.budget, chosen.clock)
+                for threads in [1] if chosen.clock == "cpu" else chosen.threads:
+                    if threads:
+                        torch.set_num_threads(threads)
+                    case.run(modes, chosen.replicas or ([1, 4] if cuda else [1]))
 
 
-def plan(device: torch.device) -> list[tuple[str, int, int, str]]:
-    """What is measured on a device."""
-    if device.type == "cpu":
-        return [("single-level search", 4, 1, "eager"), ("darts1 search", 4, 1, "eager"), ("training", 4, 1, "eager")]
-    searches = [(f"{kind} search", cells, 1, "graph") for kind in ("single-level", "darts1") for cells in (4, 12)]
-    return [*searches, ("single-level search", 4, 1, "eager"), ("training", 4, 1, "graph"), ("training", 4, 4, "graph")]
+class Case:
+    """One kind of step on one shape, measured in every mode."""
 
+    def __init__(
+        self,
+        rows: Rows,
+        benchmark: Benchmark,
+        shape: str,
+        what: str,
+        cells: int,
+        device: torch.device,
+        budget: float,
+        clock: str,
+    ) -> None:
+        self.rows, self.benchmark, self.device, self.budget, self.clock = rows, benchmark, device, budget, clock
+        self.shape, self.what, self.cells = shape, what, cells
 
-def measure(benchmark: Benchmark, what: str, cells: int, replicas: int, mode: str, device: torch.device) -> float:
-    """Milliseconds a round (one step of every replica), after warming up and recording."""
-    work = (
-        [search_steps(benchmark, what, cells, mode, device)]
-        if "search" in what
-        else training_steps(benchmark, replicas, mode, device)
-    )
-    warm, timed = (6, 60) if mode == "graph" else (2, 8)
-    for step in range(warm):
-        for engine, batches in work:
-            engine(*batches[step])
-    synchronize(device)
-    started = time.perf_counter()
-    for step in range(warm, warm + timed):
-        for engine, batches in work:
-            engine(*batches[step])
-    synchronize(device)
-    return (time.perf_counter() - started) / timed * 1e3
+    def run(self, modes: Sequence[str], replicas: Sequence[int]) -> None:
+        plain = None
+        if "plain" in modes and self.what != "darts1":
+            plain = self.milliseconds("plain", 1)
+            self.add("plain", 1, plain, plain)
+        for mode in [mode for mode in modes if mode != "plain"]:
+            for count in replicas if mode == "graph" else replicas[:1]:
+                self.add(mode, count, self.milliseconds(mode, count), plain)
 
+    def add(self, mode: str, replicas: int, value: float, plain: float | None) -> None:
+        quoted = QUOTED.get((self.device.type, self.what, self.cells)) if self.shape == "zinc" else None
+        self.rows.add(
+            shape=f"{self.shape} (random graphs of this size)",
+            what=self.what,
+            cells=self.cells,
+            replicas=replicas,
+            mode=mode,
+            milliseconds=value,
+            plain_ms="" if plain is None else plain,
+            speedup="" if plain is None else plain * replicas / value,
+            quoted_ms="" if quoted is None else quoted,
+        )
 
-def search_steps(
-    benchmark: Benchmark, what: str, cells: int, mode: str, device: torch.device
-) -> tuple[Engine, list[tuple[Planned, ...]]]:
-    problem = SearchProblem(benchmark.train, benchmark.val, benchmark.task, gnas.SearchSpace(), 64, cells)
-    context = SearchContext(device=device, engine=mode)
-    darts = what.startswith("darts")
-    search = (
-        DartsSearch(Darts(order=1), problem, context) if darts else SingleLevelSearch(SingleLevel(), problem, context)
-    )
-    KEPT.append(search)
-    return search.engine, search.plan()
+    def milliseconds(self, mode: str, replicas: int) -> float:
+        ready = self.work(mode, replicas)
+        found = work.milliseconds(ready, self.device, self.budget, clock=self.clock)
+        del ready
+        gc.collect()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        return found
 
-
-def training_steps(
-    benchmark: Benchmark, replicas: int, mode: str, device: torch.device
-) -> list[tuple[Engine, list[tuple[Planned, ...]]]]:
-    genotype = from_first(PUBLISHED, "the published ZINC genotype")
-    stores = {name: GraphStore(split, device) for name, split in benchmark.splits().items()}
-    work = []
-    for seed in range(replicas):
-        network = gnas.Network(genotype, benchmark.task, 60)
-        trainer = Trainer(network, TrainConfig(engine=mode), seed, device, stores)
-        KEPT.append(trainer)
-        work.append((trainer.engine, trainer.plan()))
-    return work
-
-
-KEPT: list[object] = []  # recorded steps read the memory of the objects they were recorded from
-
-
-def synchronize(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-
-
-def add_row(path: Path, row: dict[str, object]) -> None:
-    new = not path.exists()
-    with open(path, "a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
+    def work(self, mode: str, replicas: int) -> work.Work:
+        cells, device = self.cells, self.device
+        if mode == "plain":
+            make = work.plain_search if self.what == "search" else work.plain_training
+            return make(self.benchmark, cells, device)
+        if self.what == "training":
+            return work.training(self.benchmark, cells, mode, device, replicas=replicas)
+        kind = "single-level" if self.what == "search" else "darts1"
+        return work.search(self.benchmark, cells, mode, device, kind=kind, replicas=replicas)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,13 @@ def load(path: str | Path) -> Any:
         raise InputError(f"{path}: damaged checkpoint ({str(error).splitlines()[0][:120]})") from None
 
 
+def digest(path: str | Path) -> str:
+    """The digest that :func:`save` wrote: the same for the same content, which the bytes of the file are not."""
+    with Path(path).open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return str(header["__metadata__"]["digest"])
+
+
 def _pack(value: Any, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, Tensor):
         name = str(len(tensors))

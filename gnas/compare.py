@@ -14,15 +14,19 @@ from typing import Any
 
 import torch
 
-from gnas import checkpoint
+from gnas import checkpoint, distributed
 from gnas.datasets.base import Benchmark
 from gnas.errors import InputError
 from gnas.files import write_atomic
+from gnas.formula import located
+from gnas.jobs import Job, Runner, Work, unpack
 from gnas.loop import Record
-from gnas.models import WEIGHTS, describe_model
+from gnas.models import WEIGHTS, build_model, describe_model
 from gnas.network import GraphModule
 from gnas.runs import Run
-from gnas.training import TrainConfig, TrainResult, train_seeds
+from gnas.training import TrainConfig, TrainResult, train, train_seeds
+
+TRAINED = ("test", "val", "num_weights", "seconds", "epochs")  # of a finished training's result
 
 
 @dataclass(frozen=True)
@@ -137,12 +141,17 @@ def compare(
     device: torch.device | str = "cpu",
     on_epoch: Callable[[Record], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    runner: Runner | None = None,
 ) -> Leaderboard:
     """Train what is missing, collect what is there, rank by the test metric.
 
     Each training is a run folder ``trained/NAME/seed-S``; a finished one with the same settings is not repeated, an
-    unfinished one goes on.
+    unfinished one goes on. With a ``runner`` each is a job on its workers; ``folder`` lies below the runner's root.
     """
+    if runner is not None:
+        _check(seeds)
+        jobs = [job for candidate in candidates for job in _jobs(benchmark, candidate, config, seeds, folder, runner)]
+        runner.all(jobs, on_epoch=on_epoch, should_stop=should_stop)
     rows = []
     for candidate in candidates:
         results = train_candidate(
@@ -151,7 +160,7 @@ def compare(
         rows.append(Row.of(candidate, results))
     rows.sort(key=lambda row: row.mean, reverse=benchmark.task.higher_is_better)
     board = Leaderboard(benchmark.name, benchmark.task.metric, tuple(rows))
-    board.save(folder)
+    distributed.from_first(lambda: board.save(folder))
     return board
 
 
@@ -167,10 +176,7 @@ def train_candidate(
     should_stop: Callable[[], bool] | None = None,
 ) -> list[dict[str, Any]]:
     """Results of one candidate for these seeds, as stored in its run folders."""
-    if not seeds:
-        raise InputError("a comparison needs at least one seed")
-    if len(set(seeds)) < len(seeds):
-        raise InputError(f"seeds {list(seeds)} name one of them twice")
+    _check(seeds)
     note = None if on_epoch is None else (lambda record: on_epoch({"model": candidate.name, **record}))
     with contextlib.ExitStack() as held:
         runs = {seed: held.enter_context(_training(benchmark, candidate, config, seed, folder)) for seed in seeds}
@@ -188,21 +194,84 @@ def train_candidate(
             )
             for seed, result in zip(missing, spread.results, strict=True):
                 keep_result(runs[seed], result, benchmark)
-        return [runs[seed].read_json("result") for seed in seeds]
+        return [runs[seed].read_json("result", TRAINED) for seed in seeds]
+
+
+def _check(seeds: Sequence[int]) -> None:
+    if not seeds:
+        raise InputError("a comparison needs at least one seed")
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"seeds {list(seeds)} name one of them twice")
 
 
 def _training(benchmark: Benchmark, candidate: Candidate, config: TrainConfig, seed: int, folder: Path) -> Run:
     """The folder of one training, new or gone on with."""
-    settings = {
+    return Run(_place(folder, candidate, seed), _settings(benchmark, candidate, config, seed), resume=True)
+
+
+def _place(folder: Path, candidate: Candidate, seed: int) -> Path:
+    return folder / "trained" / candidate.name / f"seed-{seed}"
+
+
+def _settings(benchmark: Benchmark, candidate: Candidate, config: TrainConfig, seed: int) -> dict[str, Any]:
+    return {
         "model": candidate.name,
         "describe": candidate.describe,
         "dataset": benchmark.name,
         "seed": seed,
         "training": asdict(config),
     }
-    return Run(folder / "trained" / candidate.name / f"seed-{seed}", settings, resume=True)
 
 
+def _jobs(
+    benchmark: Benchmark,
+    candidate: Candidate,
+    config: TrainConfig,
+    seeds: Sequence[int],
+    folder: Path,
+    runner: Runner,
+) -> list[Job]:
+    """The trainings of a candidate that are not finished, as jobs."""
+    places = {seed: _place(folder, candidate, seed) for seed in seeds}
+    missing = [seed for seed in places if not (places[seed] / "result.json").exists()]
+    if not missing:
+        return []
+    model = describe_model(candidate.build(), benchmark)
+    with located(f"{candidate.name} cannot be sent to workers"), torch.device("meta"):
+        build_model(model)  # an error now, not in a worker
+    shared = {"graphs": runner.share(benchmark), "model": model}
+    for seed in missing:  # what was begun here goes on there
+        runner.send(runner.name_of(places[seed]))
+    return [
+        Job(
+            "gnas.compare.training_job",
+            runner.name_of(places[seed]),
+            {**shared, "settings": _settings(benchmark, candidate, config, seed)},
+        )
+        for seed in missing
+    ]
+
+
+def training_job(work: Work, *, graphs: str, model: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """One training in a worker."""
+    benchmark = unpack(work.file(graphs)).benchmark()
+    with Run(work.folder, settings, resume=True) as run:
+        if run.read_json("result") is None:
+            result = train(
+                lambda: build_model(model),
+                benchmark,
+                TrainConfig(**settings["training"]),
+                settings["seed"],
+                device=work.device,
+                run=run,
+                on_epoch=lambda record: work.on_epoch({"model": settings["model"], **record}),
+                should_stop=work.should_stop,
+            )
+            keep_result(run, result, benchmark)
+        return run.read_json("result", TRAINED)
+
+
+@distributed.by_first
 def keep_result(run: Run, result: TrainResult, benchmark: Benchmark) -> None:
     """Write the weights as selected, what they are weights of, then the result: a run with a result is complete."""
     if result.model is not None:

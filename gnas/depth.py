@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,8 +14,9 @@ from gnas.datasets.base import Benchmark
 from gnas.diameter import Diameter, average_diameter
 from gnas.errors import InputError
 from gnas.genotype import Genotype
+from gnas.jobs import Runner
 from gnas.loop import Record
-from gnas.runs import Run
+from gnas.runs import Run, plain
 from gnas.space import SearchSpace
 from gnas.stage import OperationTypes
 from gnas.strategies import GraphNAS, SearchResult, SearchStrategy, SingleLevel, search
@@ -94,12 +94,14 @@ def search_depth(
     operations: OperationTypes | None = None,
     on_epoch: Callable[[Record], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    runner: Runner | None = None,
 ) -> DepthResult:
     """Search with as many cells as the last network had aggregating ones, until that number no longer changes.
 
     The first search has ``start`` cells, by default half of the average diameter of the training graphs; never more than
     ``limit``. A network that aggregates nowhere counts as depth 1, which is noted. With a ``folder`` every round is a run
-    of its own, ``round-1``, ``round-2``, ...: a finished one is not repeated on resume, an unfinished one goes on.
+    of its own, ``round-1``, ``round-2``, ...: a finished one is not repeated on resume, an unfinished one goes on. With a
+    ``runner``, whose root is above ``folder``, its workers do the searches.
 
     A network has no more aggregating cells than cells, so with our strategies the depth can only shrink; one of yours
     may grow it, which is what the guard against cycles and ``limit`` are for.
@@ -110,13 +112,13 @@ def search_depth(
         raise InputError(f"start, limit and max_rounds must be at least 1, not {start}, {limit} and {max_rounds}")
     space, strategy = space or SearchSpace(), strategy or SingleLevel()
     shared = {"space": space, "strategy": strategy, "channels": channels, "seed": seed}
-    config = _plain({"job": "depth", "dataset": benchmark.name, "start": start, "limit": limit, **shared})
+    config = plain({"job": "depth", "dataset": benchmark.name, "start": start, "limit": limit, **shared})
     run = None if folder is None else Run(folder, config, resume=resume, force=force)
 
     def one_round(number: int, cells: int) -> DepthRound:
         part = None
         if run is not None:
-            settings = _plain({"job": "search", "dataset": benchmark.name, "cells": cells, **shared})
+            settings = plain({"job": "search", "dataset": benchmark.name, "cells": cells, **shared})
             part = run.continued(f"round-{number}", settings, force=force)
         try:
             done = _finished(part)
@@ -134,6 +136,7 @@ def search_depth(
                     run=part,
                     on_epoch=_labelled(on_epoch, number, cells),
                     should_stop=should_stop,
+                    runner=runner,
                 )
                 done = _as_round(cells, found)
                 if part is not None:
@@ -210,16 +213,3 @@ def _as_round(cells: int, result: SearchResult) -> DepthRound:
 
 def _labelled(on_epoch: Callable[[Record], None] | None, number: int, cells: int) -> Callable[[Record], None] | None:
     return None if on_epoch is None else lambda record: on_epoch({"stage": f"round-{number}", "cells": cells, **record})
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """Settings as a YAML file gives them back: no tuples, no objects."""
-    return json.loads(json.dumps({name: _described(value) for name, value in values.items()}))
-
-
-def _described(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    return (
-        value if value is None or isinstance(value, bool | int | float | str) else getattr(value, "name", repr(value))
-    )

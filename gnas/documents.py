@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import reprlib
 from collections.abc import Iterable
@@ -31,18 +32,41 @@ def read_text(path: str | Path) -> str:
             raise InputError(f"is not UTF-8 text (byte {error.start})") from None
 
 
-def parse_yaml(text: str, source: str) -> object:
-    """Plain YAML as nested dicts, lists and strings."""
+def parse_yaml(text: str, source: str, typed: bool = False) -> object:
+    """Plain YAML as nested dicts, lists and strings; ``typed`` also makes numbers, booleans and nulls of what looks so."""
     with located(source):
         _check_size(len(text))
         try:
-            return _PlainLoader(text).get_single_data()
+            return (_TypedLoader if typed else _PlainLoader)(text).get_single_data()
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark
             place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
             raise InputError(f"{place}not plain YAML: {' '.join(str(error.problem).split())}") from None
         except yaml.reader.ReaderError as error:
             raise InputError(f"position {error.position}: character {error.character:#x} is not allowed") from None
+        except ValueError as error:  # a date or a number that is none
+            raise InputError(f"not plain YAML: {' '.join(str(error).split())[:120]}") from None
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """Settings by name as :func:`dump_config` wrote them."""
+    found = parse_yaml(read_text(path), str(path), typed=True)
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: expected settings by name")
+    return found
+
+
+def read_json(path: str | Path) -> Any:
+    """The value of a JSON file."""
+    try:
+        return json.loads(Path(path).read_bytes())
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: not valid JSON") from None
+
+
+def dump_config(config: dict[str, Any]) -> str:
+    """Settings as YAML that :func:`read_config` reads: a value that occurs twice is written twice."""
+    return yaml.dump(config, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True)
 
 
 def _check_size(size: int) -> None:
@@ -50,29 +74,42 @@ def _check_size(size: int) -> None:
         raise InputError(f"is larger than {MAX_BYTES:,} bytes; such files hold a few thousand")
 
 
-class _PlainLoader(yaml.BaseLoader):
-    """Tighter than ``safe_load``: no tags, dates or numbers (all scalars are str), no aliases, little nesting."""
+class _Strict:
+    """What both loaders refuse: aliases (a few lines of them unfold without end), deep nesting, a key given twice."""
 
     level = 0
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
+    def compose_node(self: Any, parent: Any, index: Any) -> Any:
         event = self.peek_event()
         if isinstance(event, yaml.AliasEvent) or self.level > 10:
             problem = "nesting deeper than 10" if self.level > 10 else "an alias"
             raise yaml.composer.ComposerError(None, None, f"{problem} is not allowed", event.start_mark)
         self.level += 1
-        node = super().compose_node(parent, index)
+        node = super().compose_node(parent, index)  # type: ignore[misc]
         self.level -= 1
         return node
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict:
         seen = set()
-        for key, _ in node.value:
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             if str(key.value) in seen:
                 problem = f"key {reprlib.repr(key.value)} is given twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             seen.add(str(key.value))
-        return super().construct_mapping(node, deep)
+        return super().construct_mapping(node, deep)  # type: ignore[misc]
+
+
+class _PlainLoader(_Strict, yaml.BaseLoader):
+    """Tighter than ``safe_load``: no tags, dates or numbers, all scalars are str."""
+
+
+class _TypedLoader(_Strict, yaml.SafeLoader):
+    """As ``safe_load``, which makes plain values only."""
+
+
+class _PlainDumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 def mapping(value: object, keys: Iterable[str], others: bool = False) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How a step is run: eagerly, or recorded once for each batch shape as a CUDA graph and replayed.
+"""How a step is run: eagerly, compiled, or recorded once for each batch shape as a CUDA graph and replayed.
 
 A step is a function of one or more planned batches (graph numbers in a tensor, and a shape); it leaves its effects
 (weights, optimiser state, statistics) in tensors. On small graphs the host, not the GPU, sets the pace: one replay stands for
@@ -8,17 +8,22 @@ thousands of kernel launches.
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
+from torch import nn
 
+from gnas import distributed
+from gnas.compiled import Compiled
 from gnas.errors import InputError, choose
-from gnas.store import Capacity, Planned
+from gnas.store import Capacity, Planned, Store
 
-MODES = ("auto", "eager", "graph")
+MODES = ("auto", "eager", "graph", "compiled")
 WARMUP = 3
 
 
@@ -34,16 +39,29 @@ class _Recorded:
 class Engine:
     """Runs one step function. ``auto`` records CUDA graphs on a GPU and runs eagerly elsewhere.
 
+    ``compiled`` also compiles the ``parts`` of the model that the step calls (seconds to minutes before the first step), on a
+    GPU before the step is recorded. Optimisers and evaluation stay outside: a new learning rate compiles nothing again.
     The first steps of every shape run eagerly (they do real work and warm up libraries); then the step is recorded. The
     objects a recorded step touches must outlive the engine: whoever builds the step keeps model and optimisers.
     """
 
-    def __init__(self, step: Callable[..., None], device: torch.device, mode: str = "auto", stream: Any = None) -> None:
+    def __init__(
+        self,
+        step: Callable[..., None],
+        device: torch.device,
+        mode: str = "auto",
+        stream: Any = None,
+        parts: Sequence[nn.Module] = (),
+    ) -> None:
         choose(mode, MODES, "engine mode")
         if mode == "graph" and device.type != "cuda":
             raise InputError("engine mode 'graph' needs a CUDA device; use 'eager' or 'auto'")
         self.step, self.device = step, device
-        self.graphs = device.type == "cuda" and mode != "eager"
+        if mode == "compiled" and parts:
+            # Shapes are static on a GPU; on a CPU they change from batch to batch.
+            self.step = partial(Compiled(parts, dynamic=device.type == "cpu").run, step)
+        # A collective inside a recorded step is beyond what was tested: several processes run their steps eagerly.
+        self.graphs = device.type == "cuda" and mode != "eager" and distributed.size() == 1
         self.stream = stream
         if device.type == "cuda" and stream is None:
             self.stream = torch.cuda.Stream(device)
@@ -85,6 +103,17 @@ class Engine:
             return None
         self._recorded[key] = _Recorded(graph, inputs)
         return self._recorded[key]
+
+
+def mode_for(mode: str, *stores: Store) -> str:
+    """The mode of a step that reads these stores: one whose batches are assembled on the host cannot be recorded."""
+    return mode if all(store.static for store in stores) else "eager"
+
+
+def use_deterministic() -> None:
+    """From here on a GPU gives the same result bit for bit; to be called before its first use."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
 
 
 def take_turns(runs: Iterable[Iterator[None]]) -> None:

@@ -9,6 +9,9 @@ from collections.abc import Iterable
 class InputError(ValueError):
     """Bad input. The message is one line a user can act on; the command line prints it and exits with 2."""
 
+    def __init__(self, message: object = "") -> None:
+        super().__init__(" ".join(str(message).splitlines()))  # what it quotes may hold line breaks
+
 
 def choose(value: str, choices: Iterable[str], what: str) -> str:
     """Return ``value`` if it is one of ``choices``; otherwise an error that lists them and the nearest one."""

@@ -6,19 +6,21 @@ from typing import Any
 
 import torch
 
-from gnas.engine import Engine
+from gnas import distributed
+from gnas.engine import Engine, mode_for
 from gnas.graph import GraphSet
-from gnas.loop import Meter
+from gnas.loop import Meter, tell
 from gnas.network import GraphModule
 from gnas.optim import autocast
-from gnas.store import GraphStore, Planned
+from gnas.sampling import open_store
+from gnas.store import Planned, Store
 
 
 def evaluate(
     model: GraphModule, graphs: GraphSet, batch_size: int = 128, device: torch.device | str = "cpu"
 ) -> dict[str, float]:
     """Loss and metric over a whole split: ``loss``, ``metric`` and ``metric_per_batch``."""
-    evaluator = Evaluator(model, GraphStore(graphs, device), batch_size)
+    evaluator = Evaluator(model, open_store(graphs, device), batch_size)
     return evaluator(0)
 
 
@@ -28,16 +30,18 @@ class Evaluator:
     def __init__(
         self,
         model: GraphModule,
-        store: GraphStore,
+        store: Store,
         batch_size: int,
         mode: str = "auto",
         precision: str = "float32",
         stream: Any = None,
+        split: str = "",
     ) -> None:
         self.model, self.store, self.precision = model, store, precision
-        self.plan = store.plan(batch_size)
-        self.meter = Meter(model.task, store.device, len(self.plan))
-        self.engine = Engine(self._step, store.device, mode, stream)
+        rank, size = distributed.share()
+        self.plan = store.plan(batch_size)[rank::size]  # whole batches: their figures add up exactly
+        self.meter = Meter(model.task, store.device, len(self.plan), split)
+        self.engine = Engine(self._step, store.device, mode_for(mode, store), stream, model.parts())
 
     def _step(self, planned: Planned) -> None:
         with torch.no_grad(), autocast(self.store.device, self.precision):
@@ -50,8 +54,9 @@ class Evaluator:
         self.model.eval()
         with self.engine.on_stream():
             self.meter.reset()
-            for planned in self.plan:
+            for number, planned in enumerate(self.plan, start=1):
                 self.engine(planned)
+                tell(None, epoch, 0, number, len(self.plan))
             figures = self.meter.read(epoch)
         self.model.train(was_training)
         return figures

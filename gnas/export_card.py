@@ -38,9 +38,11 @@ def _facts(network: Network, info: TrainedInfo) -> list[tuple[str, str]]:
     facts = [("dataset", safe_text(info.dataset)), ("task", _task(task))]
     tests = [result["test"] for result in info.results.values()]
     if tests:
-        spread = f"{_shown(task, statistics.fmean(tests))} ± {_shown(task, statistics.pstdev(tests))}"
-        count = f"{len(tests)} seed{'s' if len(tests) > 1 else ''}"
-        facts.append((f"test {UNITS[task.metric]}", f"{spread} over {count} ({better} is better)"))
+        spread = (
+            f" ± {_shown(task, statistics.pstdev(tests))} over {len(tests)} seeds" if len(tests) > 1 else ", one seed"
+        )
+        mean = _shown(task, statistics.fmean(tests))
+        facts.append((f"test {UNITS[task.metric]}", f"{mean}{spread} ({better} is better)"))
     if info.seed in info.results:
         mine = info.results[info.seed]
         val, test = (_shown(task, mine[split]) for split in ("val", "test"))

@@ -74,7 +74,10 @@ def as_exportable(model: GraphModule) -> Network:
     known = {*FORMULAS, "skip"} - {*(cells_of(model)[0].config.operations or ())}
     own = sorted({link.operation for cell in model.genotype for link in _live(cell)} - known)
     if own:
-        raise InputError(f"operations of your own cannot be exported: {', '.join(own)}")
+        raise InputError(
+            f"operations of your own cannot be exported: {', '.join(own)}; predict with gnas where they are installed "
+            "(gnas predict, gnas.load_model), or search without them"
+        )
     return model
 
 

@@ -135,7 +135,8 @@ class GraphSet:
     """Many graphs at rest: flat tensors, node numbers local to each graph, edges sorted by (graph, target, source).
 
     ``y`` has a row for each graph, node or edge, as ``level`` says; ``mask`` marks the rows that belong to this split when
-    several splits share one graph (transductive data).
+    several splits share one graph (transductive data). ``sample_neighbors`` asks for batches of sampled neighbourhoods, so
+    many neighbours a hop (see ``gnas.sampling``), instead of whole graphs.
     """
 
     x: Tensor  # [N, F]
@@ -147,6 +148,7 @@ class GraphSet:
     mask: Tensor | None = None
     edge_attr: Tensor | None = None
     pos: Tensor | None = None
+    sample_neighbors: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -248,6 +250,7 @@ class GraphSet:
             take(self.mask, rows),
             take(self.edge_attr, edges),
             take(self.pos, nodes),
+            self.sample_neighbors,
         )
 
     def batch(self) -> GraphBatch:

@@ -2,21 +2,63 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gnas import distributed
 from gnas.engine import Engine
 from gnas.graph import GraphBatch
 from gnas.runs import Interrupted, Run
-from gnas.store import GraphStore, Planned
+from gnas.store import Planned, Store
 from gnas.tasks import Task
 
 Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a loop is: counts of the host alone, so that telling them makes no GPU wait.
+
+    Without a folder it is the evaluation of a whole split, at the end of an epoch or of a training.
+    """
+
+    folder: Path | None
+    epoch: int  # epochs done, of
+    epochs: int
+    step: int  # steps done of the epoch under way, of
+    steps: int
+
+
+_WATCHER: ContextVar[Callable[[Step], None] | None] = ContextVar("_WATCHER", default=None)
+
+
+@contextlib.contextmanager
+def watching(on_step: Callable[[Step], None]) -> Iterator[None]:
+    """Inside, ``on_step`` is told after every step of every loop, however deep inside a job it runs."""
+    before = _WATCHER.set(on_step)
+    try:
+        yield
+    finally:
+        _WATCHER.reset(before)
+
+
+def tell(folder: Path | None, epoch: int, epochs: int, step: int, steps: int) -> None:
+    """Tell whoever watches."""
+    watcher = _WATCHER.get()
+    if watcher is not None:
+        watcher(Step(folder, epoch, epochs, step, steps))
+
+
+WORDS = {"train": "training ", "val": "validation ", "test": "test ", "": ""}  # of a loss, by split
 
 
 class NotFinite(RuntimeError):
@@ -26,8 +68,8 @@ class NotFinite(RuntimeError):
 class Meter:
     """Losses and statistics of an epoch, kept on the device and read once at its end."""
 
-    def __init__(self, task: Task, device: torch.device, steps: int) -> None:
-        self.task = task
+    def __init__(self, task: Task, device: torch.device, steps: int, split: str = "train") -> None:
+        self.task, self.split = task, split
         self.total = torch.zeros(task.num_statistics, device=device)
         self.losses = torch.zeros(steps, device=device)
         self.at = torch.zeros(1, dtype=torch.long, device=device)
@@ -39,25 +81,28 @@ class Meter:
     def add(self, out: Tensor, batch: GraphBatch, loss: Tensor) -> None:
         """Count one batch; queued on the device, nothing is read back."""
         self.total.add_(self.task.statistics(out.detach(), batch, loss))
-        self.losses.index_copy_(0, self.at, loss.detach()[None].float())
+        self.losses.index_copy_(0, self.at, loss.detach()[None].to(self.losses.dtype))
         self.at.add_(1)
 
     def read(self, epoch: int) -> dict[str, float]:
         """The epoch's figures; raises :class:`NotFinite` naming the first batch whose loss was not finite."""
         bad = (~torch.isfinite(self.losses)).nonzero().flatten().tolist()
-        if bad:
+        if distributed.any_of(bool(bad)):
+            bad = bad or [0]  # of an evaluation in another process
             raise NotFinite(
-                f"the loss is not finite at epoch {epoch + 1}, batch {bad[0] + 1}; the last good checkpoint is kept: "
-                "lower the learning rate, or clip gradients (clip=1.0)"
+                f"the {WORDS[self.split]}loss is not finite at epoch {epoch + 1}, batch {bad[0] + 1}; "
+                "the last good checkpoint is kept: lower the learning rate, or clip gradients (clip=1.0)"
             )
-        return self.task.summary(self.total)
+        return self.task.summary(distributed.total(self.total))
 
     def state(self) -> dict[str, Tensor]:
-        return {"total": self.total, "losses": self.losses, "at": self.at}
+        return {"total": distributed.total(self.total), "losses": self.losses, "at": self.at}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         for name, value in state.items():
             getattr(self, name).copy_(value)
+        if not distributed.is_first():
+            self.total.zero_()  # the first process holds what all had counted
 
 
 class EpochLoop:
@@ -121,7 +166,9 @@ class EpochLoop:
         while self.step_number < len(plan):
             self.engine(*plan[self.step_number])
             self.step_number += 1
-            if self.should_stop is not None and self.should_stop():
+            if self.folder is not None:
+                tell(self.folder.path, self.epoch, self.epochs, self.step_number, len(plan))
+            if self.should_stop is not None and distributed.any_of(self.should_stop()):
                 self.seconds += time.perf_counter() - started
                 self._save()
                 raise Interrupted(f"stopped at epoch {self.epoch + 1}, step {self.step_number}")
@@ -183,5 +230,5 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def steps_per_epoch(store: GraphStore, batch_size: int) -> int:
+def steps_per_epoch(store: Store, batch_size: int) -> int:
     return math.ceil(len(store) / min(batch_size, len(store)))

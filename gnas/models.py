@@ -18,10 +18,11 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from gnas import checkpoint
-from gnas.baselines import BASELINES, MLP, Baseline
+from gnas.baselines import BASELINES, MLP, Baseline, baseline
 from gnas.datasets.base import Benchmark
 from gnas.datasets.checks import check_task
 from gnas.datasets.encoding import Encoding
+from gnas.documents import read_json
 from gnas.errors import InputError, choose
 from gnas.export_code import cells_of, exported_views
 from gnas.formula import located
@@ -86,6 +87,8 @@ def _architecture(model: GraphModule) -> dict[str, Any]:
         return {**found, "dropout": config.dropout, "options": options}
     if isinstance(model, GraphNASNetwork):
         return {**found, "kind": "graphnas", "genotype": model.architecture.to_yaml(), "dropout": 0.0, "options": {}}
+    if model.made_as is not None:
+        return {**found, "kind": "baseline", **model.made_as, "options": {}}
     name = next((name for name, made in BASELINES.items() if type(model) is made), None)
     if name is None or not isinstance(model, Baseline):
         return {**found, "kind": "own", "class": f"{type(model).__module__}.{type(model).__qualname__}"}
@@ -109,7 +112,7 @@ def build_model(description: Mapping[str, Any], operations: OperationTypes | Non
             return GraphNASArchitecture.from_yaml(description["genotype"], "genotype").build(task)
         channels = _whole(description["channels"], "channels", MOST_CHANNELS)
         if kind == "baseline":
-            make = BASELINES[choose(description["baseline"], BASELINES, "baseline")]
+            make = baseline(description["baseline"])
             layers = _whole(description["num_layers"], "num_layers", MOST_LAYERS)
             return make(task, channels, layers, dropout, **options)
         genotype = Genotype.from_yaml(description["genotype"], "genotype")
@@ -225,9 +228,9 @@ def _figures(result: Any, where: Path) -> dict[str, Any]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        raise InputError(f"{path}: missing, or not valid JSON") from None
+        value = read_json(path)
+    except OSError:
+        raise InputError(f"{path}: missing, or not to be read") from None
     if not isinstance(value, dict):
         raise InputError(f"{path}: expected names and values")
     return value

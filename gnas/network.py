@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -23,6 +23,7 @@ class GraphModule(nn.Module):
     """A module over graphs with two doors: a ``GraphBatch``, or PyG's ``(x, edge_index, batch)`` / ``Data`` / ``Batch``."""
 
     task: Task
+    made_as: Mapping[str, Any] | None = None  # how a baseline of another package was made, to make it again
 
     def forward(
         self, x: Tensor | Data | GraphBatch, edge_index: Tensor | None = None, batch: Tensor | None = None
@@ -43,6 +44,11 @@ class GraphModule(nn.Module):
     def run(self, batch: GraphBatch) -> Tensor:
         """Outputs for a batch: one row for each graph, node or (sorted) edge."""
         raise TypeError(f"{type(self).__name__} must define run(batch)")
+
+    def parts(self) -> list[nn.Module]:
+        """What is compiled on its own where compiling is asked for: the cells, many and alike, or the whole."""
+        cells = getattr(self, "cells", None)
+        return list(cells) if isinstance(cells, nn.ModuleList) else [self]
 
     def num_weights(self) -> int:
         """Number of trainable scalars."""

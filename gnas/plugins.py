@@ -5,12 +5,13 @@ A strategy, for instance, from a package that never imports this one before it i
     [project.entry-points."gnas.strategies"]
     greedy = "my_package.greedy:Greedy"
 
-The groups are ``gnas.strategies``, ``gnas.operations`` and ``gnas.baselines``. Nothing is imported until it is used.
+The groups are ``gnas.strategies``, ``gnas.operations`` and ``gnas.baselines``; docs/extending.md says what each part must
+be. Nothing is imported until it is used, and nothing that is not installed can be named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -22,12 +23,14 @@ def plugins(group: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=group)}
 
 
-def resolve(name: str, known: Mapping[str, Callable[..., Any]], group: str, what: str) -> Callable[..., Any]:
+def known(name: str, ours: Iterable[str], group: str, what: str) -> str:
+    """``name`` if it is one of ours or one that an installed package offers, which is not imported for that."""
+    return name if name in ours else choose(name, [*ours, *plugins(group)], what)
+
+
+def resolve(name: str, ours: Mapping[str, Callable[..., Any]], group: str, what: str) -> Callable[..., Any]:
     """The part of this name: one of ours, else one that an installed package offers. Ours win a clash of names."""
-    if name in known:
-        return known[name]
-    offered = plugins(group)
-    return load(offered[choose(name, [*known, *offered], what)])
+    return ours[name] if name in ours else load(plugins(group)[known(name, ours, group, what)])
 
 
 def load(point: EntryPoint) -> Callable[..., Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,17 @@ import torch
 from torch import Tensor
 
 from gnas.datasets.encoding import Encoding
+from gnas.datasets.large import USUAL, is_large
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.graph import GraphSet
 from gnas.models import load_model
 from gnas.network import GraphModule
 from gnas.reading import read_graphs
-from gnas.store import GraphStore
+from gnas.sampling import open_store
 from gnas.tasks import Task
+
+Progress = Callable[[str, int, int], None]  # what, how many are done, of how many
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ def predict(
     batch_size: int = 128,
     data_root: str | Path | None = None,
     force: bool = False,
+    on_progress: Progress | None = None,
 ) -> Predictions:
     """Predict with a trained network; ``folder`` is a run folder or an exported model, whose code is not run.
 
@@ -96,12 +101,13 @@ def predict(
         out: a CSV file to write; one that is there is only replaced with ``force``.
         name: which of the run's networks; the found one is called ``gnas``.
         seed: which training of it; by default the one with the best validation metric.
+        on_progress: told after each batch what is done, how many batches, of how many.
     """
     if out is not None:
         _check_free(Path(out), force)
     model, info = load_model(folder, name, seed)
     graphs, order = read_graphs(data, model.task, info.encoding, data_root)
-    result = predictions(model, graphs, info.encoding, order, device, batch_size)
+    result = predictions(model, graphs, info.encoding, order, device, batch_size, on_progress)
     if out is not None:
         write_atomic(out, result.to_csv())
     return result
@@ -120,9 +126,10 @@ def predictions(
     order: Tensor | None = None,
     device: torch.device | str = "cpu",
     batch_size: int = 128,
+    on_progress: Progress | None = None,
 ) -> Predictions:
     """What ``model`` says of these graphs; ``order`` as ``read_graphs`` gives it."""
-    task, values, index = model.task, infer(model, graphs, device, batch_size), _index(graphs)
+    task, values, index = model.task, infer(model, graphs, device, batch_size, on_progress), _index(graphs)
     if graphs.mask is not None:
         values, index = values[graphs.mask], {key: column[graphs.mask] for key, column in index.items()}
     if order is not None:
@@ -133,18 +140,27 @@ def predictions(
 
 
 @torch.no_grad()
-def infer(model: GraphModule, graphs: GraphSet, device: torch.device | str = "cpu", batch_size: int = 128) -> Tensor:
+def infer(
+    model: GraphModule,
+    graphs: GraphSet,
+    device: torch.device | str = "cpu",
+    batch_size: int = 128,
+    on_progress: Progress | None = None,
+) -> Tensor:
     """Class probabilities, or targets in their own unit: one row for each graph, node or edge of the set, in its order."""
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; it must be at least 1")
-    model, store, task = model.to(as_device(device)).eval(), GraphStore(graphs, as_device(device)), model.task
-    rows = {"graph": torch.arange(len(graphs) + 1), "node": graphs.node_ptr, "edge": graphs.edge_ptr}[task.level]
-    found, first = [], 0
-    for planned in store.plan(batch_size):
-        last = min(first + planned.ids.numel(), len(graphs))
-        out = model(store.batch(planned.ids, planned.capacity))[: int(rows[last] - rows[first])]  # the rest is padding
+    hops = graphs.sample_neighbors or (USUAL if is_large(graphs) else ())
+    store = open_store(dataclasses.replace(graphs, mask=None, sample_neighbors=hops), as_device(device))
+    model, task = model.to(as_device(device)).eval(), model.task
+    found = []
+    plan = store.plan(batch_size)
+    for number, planned in enumerate(plan, start=1):
+        batch = store.batch(planned.ids, planned.capacity)
+        out = model(batch)[batch.target_mask]  # the rest is padding, or sampled neighbours
         found.append(out.softmax(1).cpu() if task.kind == "classification" else task.prediction(out).cpu())
-        first = last
+        if on_progress is not None:
+            on_progress("predicting, batches", number, len(plan))
     return torch.cat(found)
 
 

@@ -45,7 +45,6 @@ def read_graphs(
     parts = None if isinstance(data, str | Path) else parts_of(data)
     if parts is None or not parts.graphs or not all(isinstance(g, Data) for g in parts.graphs):
         return encode(data, encoding, task), None
-    _check_width(parts.graphs, task, encoding)
     graphs = parts.graphs if targets else [_without_target(graph) for graph in parts.graphs]
     return encode(graphs, encoding, task), _edge_order(graphs) if task.level == "edge" else None
 
@@ -75,18 +74,6 @@ def _test_split(benchmark: Benchmark, task: Task, encoding: Encoding | None) -> 
                 raise InputError(f"{benchmark.name}: column {theirs.name!r} is not encoded as in the training data")
     check_graph_set(benchmark.test, task, f"{benchmark.name} test")
     return benchmark.test
-
-
-def _check_width(graphs: Sequence[Data], task: Task, encoding: Encoding | None) -> None:
-    """Every column of x is one the network knows: of a wider x the rest would be left out in silence."""
-    if encoding is not None and (encoding.source != "pyg" or encoding.nodes[0].kind == "degree"):
-        return
-    wanted = len(encoding.nodes) if encoding is not None else len(task.categories) or task.in_channels
-    for number, graph in enumerate(graphs):
-        if isinstance(graph.x, Tensor):
-            width = graph.x.size(1) if graph.x.dim() > 1 else 1
-            if width != wanted:
-                raise InputError(f"graph {number}: x has {width} columns; this network reads {wanted}")
 
 
 def _without_target(graph: Data) -> Data:

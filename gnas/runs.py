@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
 import signal
 import warnings
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
-
-import yaml
 
 try:
     import fcntl
 except ImportError:  # not a Unix system: folders are then not locked
     fcntl = None  # type: ignore[assignment]
 
-from gnas import checkpoint
+from gnas import checkpoint, distributed
 from gnas.authors import load_genotype
+from gnas.documents import dump_config, read_config, read_json
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.genotype import Genotype
@@ -33,11 +34,41 @@ class Interrupted(Exception):
     """The user asked a run to stop; its state is saved."""
 
 
+class Locked(InputError):
+    """Another process holds a run folder; it may let go of it soon."""
+
+
+class Reservation:
+    """A run folder held for the next :class:`Run` of this process in it, so that nobody comes between."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.lock = _locked(folder)
+        _RESERVED[folder.resolve()] = self
+
+
+_RESERVED: weakref.WeakValueDictionary[Path, Reservation] = weakref.WeakValueDictionary()
+
+
+def _locked(folder: Path) -> IO[str] | None:
+    """An open file that keeps others out of a run folder until it is closed."""
+    if fcntl is None:
+        return None
+    lock = open(folder / ".lock", "w")  # noqa: SIM115 - held as long as the run
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise Locked(f"{folder}: another process is working in this run folder") from None
+    return lock
+
+
 class Run:
     """One run folder.
 
     ``Run(path, config)`` starts a new run and refuses a folder that already holds one; ``resume=True`` goes on with it and
-    refuses other settings; ``force=True`` starts over.
+    refuses other settings; ``force=True`` starts over. Where several processes work at one run, the first of them reads and
+    writes, and tells the others.
     """
 
     def __init__(
@@ -45,40 +76,50 @@ class Run:
     ) -> None:
         self.path = Path(path)
         self._lock: IO[str] | None = None
+        self.config = self._open(config, resume, force)
+
+    @distributed.by_first
+    def _open(self, config: dict[str, Any] | None, resume: bool, force: bool) -> dict[str, Any]:
         known = (self.path / "config.yaml").exists()
         if config is None:
             if not known:
                 raise InputError(f"{self.path}: not a run folder (it has no config.yaml)")
-            self.config = self._read_config()
-            return
+            return self._read_config()
         if known and not (resume or force):
             raise InputError(f"{self.path}: already holds a run; give resume to go on with it, or force to replace it")
         self.path.mkdir(parents=True, exist_ok=True)
         try:
             self._take_lock()
+            if not known and (self.path / "config.yaml").exists() and not (resume or force):
+                raise InputError(f"{self.path}: another process has begun a run here just now")
             if known and resume:
                 self._check_same(config)
             elif known:
                 self._clear()
-            self.config = config
-            write_atomic(self.path / "config.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+            write_atomic(self.path / "config.yaml", dump_config(config))
         except BaseException:
             self.close()  # a traceback may keep this object alive: the folder must not stay locked with it
             raise
+        return config
 
     # -- history ----------------------------------------------------------------------------------------------------
 
+    @distributed.by_first
     def history(self, name: str = "history") -> list[dict[str, Any]]:
         """The records so far; a half-written last line is left out."""
         file = self.path / f"{name}.jsonl"
         records = []
-        for line in file.read_text().splitlines() if file.exists() else []:
+        for line in file.read_text(errors="replace").splitlines() if file.exists() else []:
             try:
-                records.append(json.loads(line))
-            except json.JSONDecodeError:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
                 break
+            if not isinstance(record, dict):
+                break
+            records.append(record)
         return records
 
+    @distributed.by_first
     def append(self, record: dict[str, Any], name: str = "history") -> None:
         """Add one record and make sure it is on disk."""
         with open(self.path / f"{name}.jsonl", "a") as file:
@@ -86,6 +127,7 @@ class Run:
             file.flush()
             os.fsync(file.fileno())
 
+    @distributed.by_first
     def truncate(self, count: int, name: str = "history") -> None:
         """Keep the first ``count`` records: those the checkpoint knows of."""
         records = self.history(name)
@@ -97,6 +139,7 @@ class Run:
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
+    @distributed.by_first
     def save_state(self, state: dict[str, Any], name: str = "checkpoint") -> None:
         """Write the next checkpoint, then drop all but the last two."""
         numbers = self._checkpoints(name)
@@ -104,6 +147,7 @@ class Run:
         for old in numbers[: -(KEEP - 1)]:
             self._checkpoint(name, old).unlink(missing_ok=True)
 
+    @distributed.by_first
     def load_state(self, name: str = "checkpoint") -> dict[str, Any] | None:
         """The newest state that is whole, or None. A damaged one is passed over with a warning."""
         for number in reversed(self._checkpoints(name)):
@@ -122,20 +166,28 @@ class Run:
 
     # -- results ----------------------------------------------------------------------------------------------------
 
+    @distributed.by_first
     def write_json(self, name: str, value: Any) -> None:
         write_atomic(self.path / f"{name}.json", json.dumps(value, indent=2) + "\n")
 
-    def read_json(self, name: str) -> Any:
-        """The value written under ``name``, or None."""
+    @distributed.by_first
+    def read_json(self, name: str, keys: Iterable[str] = ()) -> Any:
+        """The value written under ``name``, or None; one without these keys is an error."""
         file = self.path / f"{name}.json"
         try:
-            return json.loads(file.read_text()) if file.exists() else None
-        except ValueError:
-            raise InputError(f"{file}: not valid JSON; remove it and resume the run") from None
+            value = read_json(file) if file.exists() else None
+        except InputError as error:
+            raise InputError(f"{error}; remove it and resume the run") from None
+        missing = [key for key in keys if value is not None and (not isinstance(value, dict) or key not in value)]
+        if missing:
+            raise InputError(f"{file}: it has no {missing[0]!r}; remove it and resume the run")
+        return value
 
+    @distributed.by_first
     def write_genotype(self, genotype: Any) -> None:
         write_atomic(self.path / "genotype.yaml", genotype.to_yaml())
 
+    @distributed.by_first
     def genotype(self) -> Genotype | None:
         """The genotype this run found or was given."""
         file = self.path / "genotype.yaml"
@@ -157,14 +209,7 @@ class Run:
     # -- guards -----------------------------------------------------------------------------------------------------
 
     def _read_config(self) -> dict[str, Any]:
-        file = self.path / "config.yaml"
-        try:
-            config = yaml.safe_load(file.read_text())
-        except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-            raise InputError(f"{file}: not valid YAML ({str(error).splitlines()[0]})") from None
-        if not isinstance(config, dict):
-            raise InputError(f"{file}: expected settings by name")
-        return config
+        return read_config(self.path / "config.yaml")
 
     def _check_same(self, config: dict[str, Any]) -> None:
         before = self._read_config()
@@ -175,14 +220,8 @@ class Run:
                 )
 
     def _take_lock(self) -> None:
-        if fcntl is None:
-            return
-        lock = open(self.path / ".lock", "w")  # noqa: SIM115 - held as long as the run
-        self._lock = lock
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"{self.path}: another process is working in this run folder") from None
+        reserved = _RESERVED.pop(self.path.resolve(), None)
+        self._lock = _locked(self.path) if reserved is None else reserved.lock
 
     def close(self) -> None:
         """Let other processes use the folder."""
@@ -201,8 +240,22 @@ class Run:
             (self.path / name).unlink(missing_ok=True)
         for file in (self.path / "checkpoints").glob("*.safetensors"):
             file.unlink()
-        for part in [*self.path.glob("*/config.yaml"), *self.path.glob("trained/*/*/config.yaml")]:
-            shutil.rmtree(part.parent)
+        for inner in ("*", "trained/*/*", "strategies/*/*"):
+            for part in self.path.glob(f"{inner}/config.yaml"):
+                shutil.rmtree(part.parent)
+
+
+def plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Settings as a YAML file gives them back: no tuples, no objects."""
+    return json.loads(json.dumps({name: _described(value) for name, value in values.items()}))
+
+
+def _described(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return (
+        value if value is None or isinstance(value, bool | int | float | str) else getattr(value, "name", repr(value))
+    )
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +11,13 @@ from typing import Any
 
 from gnas.documents import parse_yaml, read_text
 from gnas.errors import InputError, choose
+from gnas.formula import located
+from gnas.space import SearchSpace
 
 PRESETS = ("paper", "fast", "strong")
 GRADIENT = ("single-level", "darts")  # strategies that presets have settings for
+NOT_SETTINGS = ("job", "dataset", "network")  # what else a run's config.yaml tells
+SWITCHES = {"true": True, "yes": True, "false": False, "no": False}
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,8 @@ class Settings:
     strategy: str = "single-level"
     variant: str = "paper"
     nodes: int = 3
+    filters: tuple[str, ...] = SearchSpace.filters  # candidates of levels 1 and 3
+    aggregators: tuple[str, ...] = SearchSpace.aggregators  # candidates of level 2
     cells: int = 4
     channels: int = 64
     budget: int = 0  # weights of the trained network: its width is chosen to fit; 0: as wide as the supernet
@@ -38,21 +45,28 @@ class Settings:
     baselines: tuple[str, ...] = ("gcn", "gin", "gatedgcn")
     strategy_settings: dict[str, Any] = field(default_factory=dict)
     train_settings: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(
+        default_factory=dict
+    )  # how the dataset is loaded: target, split, seed, ... of gnas.load
 
     @staticmethod
     def resolve(preset: str = "paper", file: str | Path | None = None, **overrides: Any) -> Settings:
-        """A preset, changed by a file, changed by overrides that are not None."""
-        values: dict[str, Any] = {}
-        if file is not None:
-            values = read_settings(file)
-            preset = str(values.pop("preset", preset))
-        choose(preset, PRESETS, "preset")
+        """A preset, changed by a file or run folder (see :func:`read_settings`), changed by overrides that are not None."""
+        values = {} if file is None else read_settings(file)
         given = {name: value for name, value in overrides.items() if value is not None}
+        return Settings.from_values(preset, values, given, str(file or ""))
+
+    @staticmethod
+    def from_values(preset: str, values: Mapping[str, Any], given: Mapping[str, Any], source: str = "") -> Settings:
+        """``values`` (which may name another preset) over a preset, ``given`` over both; errors in ``values`` name ``source``."""
         chosen = str(given.get("strategy", values.get("strategy", Settings.strategy)))
-        base = dict(_PRESETS[preset])
-        if not chosen.startswith(GRADIENT):
-            base.pop("strategy_settings", None)
-        return Settings(preset=preset).changed(base).changed(values).changed(given)
+        with located(source) if source else contextlib.nullcontext():
+            preset = choose(str(values.get("preset", preset)), PRESETS, "preset")
+            base = dict(_PRESETS[preset])
+            if not chosen.startswith(GRADIENT):
+                base.pop("strategy_settings", None)
+            found = Settings(preset=preset).changed(base).changed({**values, "preset": preset})
+        return found.changed(given)
 
     def changed(self, values: Mapping[str, Any]) -> Settings:
         """A copy with other values, each brought to the type of its field."""
@@ -63,9 +77,25 @@ class Settings:
             clean[name] = _converted(name, value, kinds[name])
         return dataclasses.replace(self, **clean)
 
+    def space(self) -> SearchSpace:
+        """The search space these settings ask for."""
+        return SearchSpace(self.nodes, self.nodes, self.filters, self.aggregators, self.variant)
+
+    def settings_of(self, strategy: str) -> dict[str, Any]:
+        """What ``strategy_settings`` tell a strategy: ``NAME.KEY`` the one of that name, a plain ``KEY`` the job's own.
+
+        Gradient strategies take the plain ones too where the job's is one: presets have settings for them.
+        """
+        ours = strategy == self.strategy or (strategy.startswith(GRADIENT) and self.strategy.startswith(GRADIENT))
+        told = {key: value for key, value in self.strategy_settings.items() if ours and "." not in key}
+        parts = ((*key.partition("."), value) for key, value in self.strategy_settings.items())
+        same = strategy.replace("-", "_")  # the command line writes names of settings so
+        return told | {key: value for name, dot, key, value in parts if dot and name.replace("-", "_") == same}
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a YAML file."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
+        """Plain values for a YAML file; ``data`` only where something is said of it."""
+        values = {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
+        return values if self.data else {name: value for name, value in values.items() if name != "data"}
 
 
 _PRESETS: dict[str, dict[str, Any]] = {
@@ -100,10 +130,23 @@ _PRESETS: dict[str, dict[str, Any]] = {
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
-    """Settings by name from a YAML file."""
-    found = parse_yaml(read_text(path), str(path))
+    """Settings by name from a YAML file, from the ``config.yaml`` or ``command.json`` of a run, or from a run folder."""
+    told = read_command(path)
+    inner = told.get("settings")
+    values = dict(inner) if isinstance(inner, Mapping) else told
+    if isinstance(values.get("strategy"), Mapping):  # as a depth search keeps it
+        raise InputError(f"{path}: not a file of settings; name the run folder, whose command.json has them")
+    return {name: value for name, value in values.items() if name not in NOT_SETTINGS}
+
+
+def read_command(path: str | Path) -> dict[str, Any]:
+    """Everything the file tells; of a run folder, what its command was told."""
+    file = Path(path)
+    if file.is_dir():
+        file = next((file / name for name in ("command.json", "config.yaml") if (file / name).exists()), file)
+    found = parse_yaml(read_text(file), str(file))
     if not isinstance(found, dict):
-        raise InputError(f"{path}: expected settings by name, such as 'cells: 4'")
+        raise InputError(f"{file}: expected settings by name, such as 'cells: 4'")
     return found
 
 
@@ -113,7 +156,8 @@ def _converted(name: str, value: Any, like: Any) -> Any:
             items = value.replace(",", " ").split() if isinstance(value, str) else list(value)
             return tuple(int(item) for item in items) if name == "seeds" else tuple(str(item) for item in items)
         if isinstance(like, dict):
-            return {str(key): _scalar(item) for key, item in dict(value).items()}
+            convert = _data_option if name == "data" else lambda _, item: _scalar(item)
+            return {str(key): convert(str(key), item) for key, item in dict(value).items()}
         if isinstance(like, bool):
             return str(value).lower() in ("1", "true", "yes")
         if isinstance(like, int) and float(value) != int(float(value)):
@@ -121,6 +165,17 @@ def _converted(name: str, value: Any, like: Any) -> Any:
         return type(like)(float(value)) if isinstance(like, int) else type(like)(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"setting {name} is {value!r}; expected something like {like!r}") from None
+
+
+def _data_option(name: str, value: Any) -> Any:
+    """An option of ``gnas.load`` as text gives it: names stay texts, even those that look like numbers."""
+    if isinstance(value, str) and value.lower() in SWITCHES and name != "target":
+        return SWITCHES[value.lower()]
+    if name in ("target", "categorical") and isinstance(value, str | list | tuple):
+        return [part.strip() for part in value.split(",")] if isinstance(value, str) else [str(part) for part in value]
+    if name in ("fractions", "sample_neighbors") and isinstance(value, str):
+        value = value.replace(",", " ").split()
+    return _scalar(value)
 
 
 def _scalar(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -51,6 +52,8 @@ class CellConfig:
     def operation(self, name: str, channels: int, count: int) -> nn.Module:
         """A stack of operations: of a class given, of ours, or of an entry point of the group ``gnas.operations``."""
         make = resolve(name, {**OPERATIONS, **(self.operations or {})}, "gnas.operations", "operation")
+        if hasattr(nn.ModuleDict, name):
+            raise InputError(f"no operation can be called {name}: PyTorch's modules have a method of this name")
         try:
             made = make(channels, count, self.variant)
         except TypeError as error:
@@ -170,11 +173,11 @@ class Stage(nn.Module):
         gates = fused.Gates(empty(0, 2 * c, 1), empty(0, 1, 1), empty(0, h.size(1), c), empty(0, 1, c))
         for kind, operation in self.kinds.items():
             if isinstance(operation, SparseFilter):
-                gates = gates._replace(weight=operation.gate.weight, bias=operation.gate.bias)
+                gates = gates._replace(weight=operation.gate.weight, bias=cast(Tensor, operation.gate.bias))
             if isinstance(operation, DenseFilter):
                 rows = [unique.index(s) for s in self.sources[kind]]
                 dense = _dense_gates(with_input(h, x), operation.gate.weight, rows)
-                gates = gates._replace(dense=dense, dense_bias=operation.gate.bias)
+                gates = gates._replace(dense=dense, dense_bias=cast(Tensor, operation.gate.bias))
         return fused.gate(h, x, gates, plan)
 
     def places(self) -> dict[tuple[int, int, str], list[tuple[nn.Module, int]]]:

@@ -35,7 +35,32 @@ class Planned:
     capacity: Capacity
 
 
-class GraphStore:
+class Store:
+    """A split as batches. ``static`` ones assemble a batch from tensors that stay in their place: a step can be recorded."""
+
+    device: torch.device
+    static = True
+
+    def __len__(self) -> int:
+        """How many items there are to batch: graphs, or seed nodes."""
+        raise TypeError("a store defines __len__()")
+
+    def plan(
+        self,
+        batch_size: int,
+        generator: torch.Generator | None = None,
+        padded: bool | None = None,
+        share: tuple[int, int] = (0, 1),
+    ) -> list[Planned]:
+        """The batches of an epoch; of each, the part of process ``share[0]`` where ``share[1]`` processes work together."""
+        raise TypeError("a store defines plan()")
+
+    def batch(self, ids: Tensor, capacity: Capacity) -> GraphBatch:
+        """One planned batch."""
+        raise TypeError("a store defines batch()")
+
+
+class GraphStore(Store):
     """All graphs of a split on one device.
 
     A dataset larger than the device's memory stays on the host (``resident=False``): batches are then assembled there and
@@ -47,7 +72,7 @@ class GraphStore:
             raise InputError("this split has no graphs")
         self.graphs = graphs
         self.device = torch.device(device)
-        self.resident = _fits(graphs, self.device) if resident is None else resident
+        self.resident = self.static = _fits(graphs, self.device) if resident is None else resident
         home = self.device if self.resident else torch.device("cpu")
         self.level = graphs.level
         self.node_counts = graphs.node_counts.clone()
@@ -83,7 +108,11 @@ class GraphStore:
     # -- planning an epoch: on the host, from counts it keeps there -------------------------------------------------
 
     def plan(
-        self, batch_size: int, generator: torch.Generator | None = None, padded: bool | None = None
+        self,
+        batch_size: int,
+        generator: torch.Generator | None = None,
+        padded: bool | None = None,
+        share: tuple[int, int] = (0, 1),
     ) -> list[Planned]:
         """Every graph once, shuffled by ``generator`` (None: in order); the last batch is filled with empty places.
 
@@ -92,18 +121,24 @@ class GraphStore:
         padded = self.device.type == "cuda" if padded is None else padded
         count = len(self)
         batch_size = min(batch_size, count)
+        rank, size = share
+        if batch_size < size:
+            raise InputError(
+                f"a batch of {batch_size} cannot be shared by {size} processes; take fewer, or larger batches"
+            )
         order = torch.arange(count) if generator is None else torch.randperm(count, generator=generator)
         batches = math.ceil(count / batch_size)
         ids = torch.full((batches * batch_size,), count)
         ids[:count] = order
-        ids = ids.view(batches, batch_size)
+        ids = ids.view(batches, batch_size)[:, rank::size].contiguous()
         nodes = torch.cat([self.node_counts, torch.zeros(1, dtype=torch.long)])[ids].sum(1)
         edges = torch.cat([self.edge_counts, torch.zeros(1, dtype=torch.long)])[ids].sum(1)
         home = self.x.device
         placed = ids.to(home, non_blocking=True)
         if not padded:
-            return [Planned(placed[k], Capacity(int(nodes[k]), int(edges[k]), True)) for k in range(batches)]
-        return [Planned(placed[k], self._capacity(batch_size, int(nodes[k]), int(edges[k]))) for k in range(batches)]
+            return [Planned(placed[k], _exact(int(nodes[k]), int(edges[k]))) for k in range(batches)]
+        width = ids.size(1)
+        return [Planned(placed[k], self._capacity(width, int(nodes[k]), int(edges[k]))) for k in range(batches)]
 
     def _capacity(self, batch_size: int, nodes: int, edges: int) -> Capacity:
         for bucket in self.buckets(batch_size):
@@ -163,7 +198,7 @@ class GraphStore:
             None if self.edge_attr is None else self.edge_attr[edge],
             None if self.pos is None else self.pos[node],
         )
-        return batch if self.resident else _moved(batch, self.device)
+        return batch if self.resident else moved(batch, self.device)
 
     def _targets(
         self, ids: Tensor, nodes: _Places, edges: _Places, node: Tensor, edge: Tensor
@@ -216,6 +251,11 @@ def _sorted_both_ways(graphs: GraphSet) -> tuple[Tensor, Tensor, Tensor]:
     return starts(target), (back - first).int(), starts(source)
 
 
+def _exact(nodes: int, edges: int) -> Capacity:
+    """No padding; but the share of a process in a short last batch may hold no graph, and is then one node of padding."""
+    return Capacity(nodes, edges, True) if nodes else Capacity(1, 0)
+
+
 def _round_up(value: int) -> int:
     """To the next multiple of about 1/16 of the size: few different shapes, little padding."""
     step = max(8, 2 ** max(0, value.bit_length() - 5))
@@ -229,7 +269,8 @@ def _fits(graphs: GraphSet, device: torch.device) -> bool:
     return 2 * graphs.nbytes() < free
 
 
-def _moved(batch: GraphBatch, device: torch.device) -> GraphBatch:
+def moved(batch: GraphBatch, device: torch.device) -> GraphBatch:
+    """The batch on another device; the copy does not wait."""
     changes: dict[str, Any] = {}
     for f in dataclasses.fields(batch):
         value = getattr(batch, f.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -25,6 +26,13 @@ METRICS = {
 }
 READOUTS = ("mean", "sum", "max")
 UNITS = {"mae": "MAE", "rmse": "RMSE", "accuracy": "accuracy %", "class_accuracy": "class-averaged accuracy %"}
+
+Total = Callable[[Tensor], Tensor]
+
+
+def _alone(value: Tensor) -> Tensor:
+    """The sum over all shares of a batch, where there is one."""
+    return value
 
 
 @dataclass(frozen=True)
@@ -73,24 +81,28 @@ class Task:
 
     # -- loss and metric: additive statistics on the device, finished on the host -----------------------------------
 
-    def loss_value(self, out: Tensor, batch: GraphBatch) -> Tensor:
-        """The training loss of one batch; padded and foreign rows do not count."""
+    def loss_value(self, out: Tensor, batch: GraphBatch, total: Total = _alone) -> Tensor:
+        """The training loss of one batch; padded and foreign rows do not count.
+
+        Of a batch that several processes share this is one share: ``total`` sums counts over the shares, so that the shares'
+        losses add up to the loss of the whole batch.
+        """
         y, mask = self._targets(batch)
         if self.kind == "regression":
             error = (out - self._standardised(y)).to(torch.float32 if out.dtype != torch.float64 else out.dtype)
-            return _masked_mean(error.abs() if self.loss == "l1" else error.square(), mask)
+            return _masked_mean(error.abs() if self.loss == "l1" else error.square(), mask, total)
         target = y.long()
         losses = F.cross_entropy(out.float() if out.dtype != torch.float64 else out, target, reduction="none")
         if self.loss == "cross_entropy":
-            return _masked_mean(losses, mask)
-        weights = self._class_weights(target, mask)[target] * mask
-        return (losses * weights).sum() / weights.sum().clamp_min(1e-12)
+            return _masked_mean(losses, mask, total)
+        weights = self._class_weights(target, mask, total)[target] * mask
+        return (losses * weights).sum() / total(weights.sum()).clamp_min(1e-12)
 
-    def _class_weights(self, target: Tensor, mask: Tensor) -> Tensor:
+    def _class_weights(self, target: Tensor, mask: Tensor, total: Total) -> Tensor:
         """(V - V_c) / V for the classes present in the batch, 0 for the absent ones."""
-        counts = torch.zeros(self.num_outputs, device=target.device).index_add_(0, target, mask.float())
-        total = counts.sum()
-        return (total - counts) / total.clamp_min(1) * (counts > 0)
+        counts = total(mask.new_zeros(self.num_outputs).index_add_(0, target, mask))
+        rows = counts.sum()
+        return (rows - counts) / rows.clamp_min(1) * (counts > 0)
 
     def statistics(self, out: Tensor, batch: GraphBatch, loss: Tensor) -> Tensor:
         """Additive statistics of one batch: loss, count, metric parts, per-batch metric, batches. See ``summary``."""
@@ -164,9 +176,9 @@ class Task:
         return out
 
 
-def _masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+def _masked_mean(values: Tensor, mask: Tensor, total: Total) -> Tensor:
     rows = values if values.dim() == 1 else values.mean(-1)
-    return (rows * mask).sum() / mask.sum().clamp_min(1)
+    return (rows * mask).sum() / total(mask.sum()).clamp_min(1)
 
 
 class Encoder(nn.Module):
@@ -185,6 +197,12 @@ class Encoder(nn.Module):
     starts: Tensor
 
     def forward(self, x: Tensor) -> Tensor:
+        columns = len(self.categories) or self.linear.in_features
+        if x.dim() != 2 or x.size(1) != columns:
+            # One column too many or too few would be broadcast to something that runs and means nothing.
+            kind = f"categories ({', '.join(map(str, self.categories))} values)" if self.categories else "features"
+            shape = "x".join(map(str, x.shape))
+            raise InputError(f"x has shape {shape}; this network reads [nodes, {columns}]: {columns} columns of {kind}")
         if not self.categories:
             return self.linear(x.to(self.linear.weight.dtype))
         rows = x.long() + self.starts

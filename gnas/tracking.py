@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from gnas.documents import read_json
 from gnas.errors import InputError, choose
 from gnas.files import write_atomic
 
@@ -158,8 +159,8 @@ def _remembered(folder: Path) -> dict[str, str]:
     """Which run of a tracker belongs to a folder."""
     file = folder / "tracking.json"
     try:
-        found = json.loads(file.read_text()) if file.exists() else {}
-    except ValueError:
+        found = read_json(file) if file.exists() else {}
+    except InputError:
         return {}
     return found if isinstance(found, dict) else {}
 

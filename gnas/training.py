@@ -13,15 +13,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gnas import distributed
 from gnas.datasets.base import Benchmark
-from gnas.engine import MODES, Engine, take_turns
+from gnas.engine import MODES, Engine, mode_for, take_turns
 from gnas.errors import InputError, choose
 from gnas.evaluation import Evaluator
 from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
 from gnas.network import GraphModule
 from gnas.optim import adam, autocast, exponential_average, restore, set_rate, use_precision
 from gnas.runs import Run
-from gnas.store import GraphStore, Planned
+from gnas.sampling import open_store
+from gnas.store import Planned, Store
 
 OPTIMIZERS = ("adam", "adamw")
 SCHEDULES = ("plateau", "cosine")
@@ -56,6 +58,7 @@ class TrainConfig:
     engine: str = "auto"
     test_curve: bool = False
     checkpoint_every: int = 1
+    sync_bn: bool = False  # of several processes: batch norm over the nodes of all of them
 
     def __post_init__(self) -> None:
         choose(self.optimizer, OPTIMIZERS, "optimizer")
@@ -135,7 +138,7 @@ class Trainer(EpochLoop):
         config: TrainConfig,
         seed: int,
         device: torch.device,
-        stores: dict[str, GraphStore],
+        stores: dict[str, Store],
         run: Run | None = None,
         on_epoch: Callable[[Record], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
@@ -144,15 +147,16 @@ class Trainer(EpochLoop):
         self.model, self.config, self.seed, self.task = model.to(device), config, seed, model.task
         self.stores = stores
         self.model.train()
+        distributed.same_start(self.model)
         self.optimizer = adam(
             model.parameters(), config.lr, config.weight_decay, device, decoupled=config.optimizer == "adamw"
         )
         self.meter = Meter(self.task, device, steps_per_epoch(stores["train"], config.batch_size))
-        self.engine = Engine(self._step, device, config.engine)
+        self.engine = Engine(self._step, device, mode_for(config.engine, stores["train"]), parts=self.model.parts())
         self.average = copy.deepcopy(model) if config.ema else None
         judged = self.model if self.average is None else self.average
         self.evaluators = {
-            name: Evaluator(judged, store, config.batch_size, config.engine, config.precision, self.engine.stream)
+            name: Evaluator(judged, store, config.batch_size, config.engine, config.precision, self.engine.stream, name)
             for name, store in stores.items()
             if name != "test" or config.test_curve
         }
@@ -166,15 +170,17 @@ class Trainer(EpochLoop):
             with self.engine.on_stream():
                 self.meter.reset()
                 set_rate(self.optimizer, self._scheduled_rate())
-        return [(p,) for p in self.stores["train"].plan(self.config.batch_size, self.generator)]
+        plan = self.stores["train"].plan(self.config.batch_size, self.generator, share=distributed.share())
+        return [(p,) for p in plan]
 
     def _step(self, planned: Planned) -> None:
         self.optimizer.zero_grad(set_to_none=True)
-        with autocast(self.engine.device, self.config.precision):
+        with autocast(self.engine.device, self.config.precision), distributed.shared_norms(self.config.sync_bn):
             batch = self.stores["train"].batch(planned.ids, planned.capacity)
             out = self.model(batch)
-            loss = self.task.loss_value(out, batch)
+            loss = self.task.loss_value(out, batch, distributed.total)
         loss.backward()
+        loss = distributed.reduce_gradients(loss, list(self.model.parameters()))
         if self.config.clip:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         self.optimizer.step()
@@ -183,6 +189,7 @@ class Trainer(EpochLoop):
         self.meter.add(out, batch, loss)
 
     def finish_epoch(self) -> Record:
+        distributed.settle(self.model, *([] if self.average is None else [self.average]))
         train, val = self.meter.read(self.epoch), self.evaluators["val"](self.epoch)
         if not self.best or self.task.better(val["metric"], self.best_val):
             self.best_val, self.best_epoch = val["metric"], self.epoch + 1
@@ -254,6 +261,7 @@ class Trainer(EpochLoop):
                 "eager",
                 self.config.precision,
                 self.engine.stream,
+                name,
             )
             figures[name] = evaluator(self.epoch)
         return TrainResult(
@@ -305,7 +313,7 @@ def train_seeds(
     config = config or TrainConfig.paper(benchmark.name)
     device = torch.device(device)
     use_precision(config.precision)
-    stores = {name: GraphStore(split, device) for name, split in benchmark.splits().items()}
+    stores = {name: open_store(split, device) for name, split in benchmark.splits().items()}
     folders = list(runs) if runs is not None else [None] * len(seeds)
     trainers = []
     for seed, folder in zip(seeds, folders, strict=True):

@@ -10,19 +10,22 @@ from pathlib import Path
 
 import torch
 
-from gnas import baselines
+from gnas import baselines, distributed
 from gnas.compare import Candidate, Leaderboard, compare
 from gnas.datasets.base import Benchmark
 from gnas.documents import read_text
 from gnas.genotype import Genotype
+from gnas.jobs import Runner
 from gnas.loop import Record
 from gnas.network import Network, width_for
+from gnas.plugins import known
 from gnas.runs import Run
 from gnas.settings import Settings
-from gnas.space import SearchSpace
-from gnas.strategies import SearchResult, search, strategy
+from gnas.strategies import STRATEGIES, SearchResult, SearchStrategy, search, strategy
 from gnas.strategies.graphnas_space import GraphNASArchitecture
 from gnas.training import TrainConfig
+
+SEARCHED = ("seconds", "strategy", "trained_epochs", "seed")  # of a finished search's result
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,19 @@ class Discovery:
 
 def train_config(settings: Settings, dataset: str) -> TrainConfig:
     """The training protocol these settings ask for."""
-    config = TrainConfig.paper(dataset).with_(
-        epochs=settings.epochs, batch_size=settings.batch, lr=settings.lr, **settings.train_settings
-    )
+    told = {"epochs": settings.epochs, "batch_size": settings.batch, "lr": settings.lr, **settings.train_settings}
+    config = TrainConfig.paper(dataset).with_(**told)
     return config.with_(patience=settings.patience) if settings.patience else config
+
+
+def chosen_strategy(settings: Settings, name: str | None = None) -> SearchStrategy:
+    """The strategy these settings ask for, or another one of a name with what they tell it."""
+    name = name or settings.strategy
+    for key in settings.strategy_settings:
+        if "." in key:
+            known(key.partition(".")[0].replace("_", "-"), STRATEGIES, "gnas.strategies", "strategy")
+    told = {"epochs": settings.search_epochs, "batch_size": settings.search_batch, **settings.settings_of(name)}
+    return strategy(name, **told)
 
 
 def found(
@@ -94,13 +106,17 @@ def discover(
     on_epoch: Callable[[Record], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     rivals: Sequence[Candidate] = (),
+    runner: Runner | None = None,
 ) -> Discovery:
-    """Search, train, compare; every part is a run of its own inside ``folder`` and is not repeated on resume."""
+    """Search, train, compare; every part is a run of its own inside ``folder`` and is not repeated on resume.
+
+    With a ``runner``, whose root is ``folder``, its workers do the search or its trials, and the trainings.
+    """
     config = {"job": "search", "dataset": benchmark.name, **settings.to_dict()}
     with Run(folder, config, resume=resume, force=force) as run:
         run.write_json("data", summarise(benchmark))
         run.write_json("versions", versions(device))
-        result = search_part(run, benchmark, settings, device, engine, force, on_epoch, should_stop)
+        result = search_part(run, benchmark, settings, device, engine, force, on_epoch, should_stop, runner)
         run.write_genotype(result.genotype)
         depth = max(result.genotype.depth(), 1)
         entries = [found(result.genotype, benchmark, settings)]
@@ -115,6 +131,7 @@ def discover(
             device=device,
             on_epoch=_labelled(on_epoch, "train"),
             should_stop=should_stop,
+            runner=runner,
         )
         run.write_json("result", {"search": result.to_dict(), "leaderboard": board.to_dict()})
     return Discovery(run.path, result, board)
@@ -129,24 +146,17 @@ def search_part(
     force: bool,
     on_epoch: Callable[[Record], None] | None,
     should_stop: Callable[[], bool] | None,
+    runner: Runner | None = None,
 ) -> SearchResult:
     """The search of a job, or its result if it is already there."""
     with run.part("search", {"job": "search", **settings.to_dict()}, resume=not force, force=force) as part:
-        done, genotype = part.read_json("result"), read_architecture(part)
-        if done is not None and genotype is not None:
-            return SearchResult(
-                genotype, part.history(), done["seconds"], done["strategy"], done["trained_epochs"], done["seed"]
-            )
-        chosen = strategy(
-            settings.strategy,
-            epochs=settings.search_epochs,
-            batch_size=settings.search_batch,
-            **settings.strategy_settings,
-        )
+        done = finished_search(part)
+        if done is not None:
+            return done
         return search(
             benchmark,
-            SearchSpace(settings.nodes, settings.nodes, variant=settings.variant),
-            chosen,
+            settings.space(),
+            chosen_strategy(settings),
             channels=settings.channels,
             num_cells=settings.cells,
             seed=settings.seed,
@@ -155,9 +165,21 @@ def search_part(
             run=part,
             on_epoch=_labelled(on_epoch, "search"),
             should_stop=should_stop,
+            runner=runner,
         )
 
 
+def finished_search(run: Run) -> SearchResult | None:
+    """The result of a search that ended in this folder."""
+    done, genotype = run.read_json("result", SEARCHED), read_architecture(run)
+    if done is None or genotype is None:
+        return None
+    return SearchResult(
+        genotype, run.history(), done["seconds"], done["strategy"], done["trained_epochs"], done["seed"]
+    )
+
+
+@distributed.by_first
 def read_architecture(run: Run) -> Genotype | GraphNASArchitecture | None:
     """What a search left in its folder: a genotype, or GraphNAS's own kind of architecture."""
     file = run.path / "genotype.yaml"

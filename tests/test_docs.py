@@ -1,30 +1,104 @@
-"""Every Python block of the README and the docs runs; every path they link to exists."""
+"""Every Python block of the README and the docs runs; every command exists as it is written; every link leads somewhere."""
 
 import re
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from gnas.cli import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "benchmarks" / "README.md"]
-
-
-@pytest.mark.parametrize(
-    "page", PAGES, ids=lambda page: page.name if page.parent.name != "benchmarks" else "benchmarks"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += [ROOT / folder / "README.md" for folder in ("benchmarks", "examples")]
+SMALL = (
+    *("--preset", "fast", "--channels", "4", "--epochs", "1", "--set", "nodes=2", "--set", "strategy_settings.lr=0.05"),
+    *("--set", "search_epochs=1", "--set", "search_batch=64", "--set", "seeds=41", "--device", "cpu"),
 )
-@pytest.mark.filterwarnings("ignore:epoch")
-def test_code_blocks_run(page, tmp_path, monkeypatch):
+every_page = pytest.mark.parametrize(
+    "page", PAGES, ids=lambda page: page.name if page.parent in (ROOT, ROOT / "docs") else page.parent.name
+)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The command lines of a page's shell blocks, in words; variables before a command are left out."""
+    lines = [
+        line for block in blocks(page, "(?:sh|bash|shell|console)") for line in block.replace("\\\n", " ").splitlines()
+    ]
+    words = [shlex.split(line, comments=True) for line in lines]
+    return [[word for word in line if not re.match(r"[A-Z_]+=", word)] for line in words if line]
+
+
+def run(words: list[str]) -> None:
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert done.exit_code == 0, (words, done.output)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with the data the pages speak of."""
     monkeypatch.chdir(tmp_path)
+    for file in (ROOT / "examples").glob("*.csv"):
+        shutil.copy(file, tmp_path)
+    return tmp_path
+
+
+@every_page
+@pytest.mark.usefixtures("data")
+@pytest.mark.filterwarnings("ignore:epoch")
+def test_code_blocks_run(page: Path) -> None:
     scope = {"__name__": "docs"}
-    for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL), 1):
+    for number, block in enumerate(blocks(page, "python"), 1):
         exec(compile(block, f"{page.name}, block {number}", "exec"), scope)
     assert scope["__name__"] == "docs"
 
 
-@pytest.mark.parametrize(
-    "page", PAGES, ids=lambda page: page.name if page.parent.name != "benchmarks" else "benchmarks"
-)
-def test_links_lead_somewhere(page):
+@every_page
+def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text())
     missing = [link for link in links if not (page.parent / link).exists()]
     assert not missing
+
+
+@every_page
+def test_commands_are_written_as_they_are(page: Path) -> None:
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for program, *words in commands(page):
+        if program == "gnas":
+            run([*words, "--help"])  # an option that is not there is an error all the same
+        elif program == "make":
+            assert set(words) <= set(targets), words
+        elif program == "python" and words[0] != "-m":
+            assert (ROOT / words[0]).is_file(), words
+
+
+def test_the_tutorial_can_be_followed(data: Path) -> None:
+    page = ROOT / "docs" / "tutorial.md"
+    tables = next(block for block in blocks(page, "python") if "nodes.csv" in block or "networks" in block)
+    exec(tables.split("from gnas")[0], {})  # the folder the commands then read
+    told = [words[1:] for words in commands(page) if words[0] == "gnas"]
+    assert {words[0] for words in told} >= {"search", "depth", "export", "predict", "draw", "report"}
+    for words in told:
+        known = SMALL if words[0] in ("search", "depth") else ()
+        small = [*known, *(("--cells", "2", "--baselines", "gcn") if words[0] == "search" else ())]
+        run([*words[:2], *small, *words[2:]])
+    for file in (
+        "runs/mine/report.html",
+        "exported/model.py",
+        "predictions.csv",
+        "architecture.png",
+        "comparison.html",
+    ):
+        assert (data / file).is_file(), file
+    assert (data / "runs/again/genotype.yaml").read_text() == (data / "runs/mine/genotype.yaml").read_text()
+
+
+def test_the_example_of_the_tutorial_is_the_file() -> None:
+    shown = blocks(ROOT / "docs" / "tutorial.md", "text")[0]
+    assert (ROOT / "examples" / "molecules.csv").read_text().startswith(shown)

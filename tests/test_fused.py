@@ -118,6 +118,16 @@ def test_a_weight_gradient_in_parts(parts: int) -> None:
     assert_near(linear.weight_gradient(h, grad, parts), h.transpose(1, 2) @ grad, 1e-12)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not (INTERPRETED or torch.cuda.is_available()), reason="needs Triton's interpreter or a GPU")
+@pytest.mark.parametrize("shape", [(1, 187, 121), (3, 5, 4096), (2, 1, 7), (1, 33, 1)])
+def test_parts_added_up(shape: tuple[int, int, int]) -> None:
+    from gnas.fused.triton_sums import sum_parts
+
+    parts = torch.randn(shape, device="cpu" if INTERPRETED else "cuda")
+    assert_near(sum_parts(parts), parts.sum(1), 1e-5)
+
+
 @pytest.mark.parametrize(("count", "nodes"), [(1, 3072), (1, 131), (40, 8192), (300, 8192), (3, 0), (2, 1)])
 def test_parts_divide_the_nodes(count: int, nodes: int) -> None:
     parts = linear.split(count, nodes)

@@ -15,8 +15,20 @@ PACKAGE = Path(gnas.__file__).parent
 # Files and folders in import order: each may import only from lines above it, and from its own folder.
 ORDER = [
     *("errors", "files", "formula", "documents", "genotype", "authors", "gap", "space"),
-    *("graph", "aggregate", "fused", "operations", "stage", "cell", "tasks", "network", "supernet"),
-    *("plugins", "baselines", "datasets", "store", "engine", "checkpoint", "runs"),
+    *(
+        "distributed",
+        "plugins",
+        "graph",
+        "aggregate",
+        "fused",
+        "operations",
+        "stage",
+        "cell",
+        "tasks",
+        "network",
+        "supernet",
+    ),
+    *("baselines", "datasets", "store", "sampling", "compiled", "engine", "checkpoint", "runs", "jobs"),
     *("optim", "loop", "evaluation", "training", "strategies", "diameter", "depth"),
     *(
         "shipped",
@@ -26,10 +38,14 @@ ORDER = [
         "models",
         "compare",
         "workflow",
+        "cost",
+        "search_budget",
+        "strategy_curves",
+        "compare_strategies",
         "export_card",
         "export",
     ),
-    *("reading", "predict", "targets", "logs", "estimator", "tracking", "reproduce", "report", "cluster", "cli"),
+    *("reading", "predict", "targets", "logs", "estimator", "tracking", "report", "reproduce", "cluster", "cli"),
 ]
 TORCH_FREE = ("errors", "files", "formula", "documents", "genotype", "authors", "gap", "space")
 

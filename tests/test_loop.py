@@ -10,7 +10,7 @@ from small import benchmark, builder, stop_after
 from tiny import SPACE, untimed
 from torch import Tensor
 
-from gnas.loop import EpochLoop, Meter, NotFinite, steps_per_epoch
+from gnas.loop import EpochLoop, Meter, NotFinite, Step, steps_per_epoch, watching
 from gnas.runs import Interrupted, Run
 from gnas.store import GraphStore
 from gnas.strategies import Darts, SearchProblem, SingleLevel
@@ -93,6 +93,21 @@ def test_stopped_after_every_step(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_watcher_is_told_every_step_and_changes_nothing(kind: str, tmp_path: Path) -> None:
+    heard: list[Step] = []
+    with Run(tmp_path, {}) as run, watching(heard.append):
+        one = finish(loop(kind, run))
+    steps, told = STEPS[kind], [step for step in heard if step.folder is not None]
+    assert {step.epoch for step in heard if step.folder is None} == set(range(EPOCHS))  # evaluations are told, too
+    wanted = [Step(tmp_path, epoch, EPOCHS, step, steps) for epoch in range(EPOCHS) for step in range(1, steps + 1)]
+    assert told == wanted
+    assert flat(one.state()) == flat(whole(kind).state())
+    count = len(heard)
+    finish(loop(kind))
+    assert len(heard) == count  # outside, nobody is told
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_finished_loop_does_nothing_more(kind: str, tmp_path: Path) -> None:
     with Run(tmp_path, {}) as run:
         first = finish(loop(kind, run))
@@ -171,7 +186,7 @@ def test_padding_changes_nothing(kind: str, monkeypatch) -> None:
     """As on a GPU: every batch padded to a static shape."""
     plan, padding = GraphStore.plan, 0
 
-    def padded(self, batch_size, generator=None, padded=None):
+    def padded(self, batch_size, generator=None, padded=None, share=(0, 1)):
         nonlocal padding
         found = plan(self, batch_size, generator, True)
         padding += sum(p.capacity.nodes for p in found) - self.graphs.num_nodes

@@ -213,7 +213,7 @@ def test_wrong_input_is_named(tmp_path: Path) -> None:
     keep(tmp_path / "floats", network())
     keep(tmp_path / "classes", network(CLASSES))
     wide = [Data(x=torch.zeros(3, 5), edge_index=torch.zeros(2, 0, dtype=torch.long))]
-    assert "graph 0: x has 5 columns; this network reads 4" in refusal(tmp_path / "floats", wide)
+    assert "x has 5 columns; this network reads 4" in refusal(tmp_path / "floats", wide)
     unseen = graphs(categories=True)
     unseen[2].x[1, 1] = 3
     assert "graph 2, node 1: column 'x1' is 3; its known categories are 0..2" in refusal(tmp_path / "classes", unseen)

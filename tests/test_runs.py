@@ -210,7 +210,7 @@ def test_another_process_is_kept_out(tmp_path: Path) -> None:
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
     with Run(tmp_path, {"a": 1}):
-        assert second() == f"InputError {tmp_path}: another process is working in this run folder"
+        assert second() == f"Locked {tmp_path}: another process is working in this run folder"
     assert second() == "open"
 
 

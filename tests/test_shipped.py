@@ -1,9 +1,15 @@
 """Shipped genotypes load, belong to the paper's search space, and train."""
 
+from pathlib import Path
+
 import pytest
 
 import gnas
+from gnas.authors import load_genotype
 from gnas.errors import InputError
+from gnas.shipped import FOLDER
+
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 
 
 def test_zinc_has_the_network_of_our_results():
@@ -24,5 +30,15 @@ def test_it_fits_the_papers_number_of_weights():
 
 
 def test_an_unknown_dataset_lists_the_choices():
-    with pytest.raises(InputError, match="choose one of: zinc"):
+    with pytest.raises(InputError, match=r"choose one of: .*\bzinc"):
         gnas.genotypes("zink")
+
+
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.yaml")), ids=lambda file: file.stem)
+def test_each_is_a_network_whose_run_is_kept(file):
+    dataset, _, cells = file.stem.rpartition("-")
+    genotype = gnas.genotypes(dataset)[int(cells)]
+    assert len(genotype) == int(cells)
+    assert genotype in gnas.SearchSpace(variant=genotype.variant)
+    kept = {load_genotype(one).id for one in (RESULTS / dataset).glob("*/genotype.yaml")}
+    assert genotype.id in kept

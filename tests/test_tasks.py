@@ -271,6 +271,18 @@ def test_encoder_of_features_is_linear() -> None:
 
 
 @pytest.mark.parametrize(
+    ("columns", "shape"), [(1, (4, 3)), (3, (4, 1)), (2, (4, 3)), (2, (4,)), (2, (4, 2, 1))], ids=str
+)
+@pytest.mark.parametrize("categorical", [True, False])
+def test_another_number_of_columns_is_an_error(columns: int, shape: tuple[int, ...], categorical: bool) -> None:
+    task = {"categories": (9,) * columns} if categorical else {"in_channels": columns}
+    encoder = Encoder(Task("graph", "regression", 1, **task), 5)
+    wanted = rf"x has shape {'x'.join(map(str, shape))}; this network reads \[nodes, {columns}\]"
+    with pytest.raises(InputError, match=wanted):
+        encoder(torch.zeros(shape, dtype=torch.long))
+
+
+@pytest.mark.parametrize(
     ("level", "equal", "sizes"),
     [
         ("graph", False, [(8, 4), (4, 2), (2, 3)]),

@@ -374,11 +374,14 @@ def test_bad_values_are_named(values: dict) -> None:
         TrainConfig(**values)
 
 
-def test_nan_in_the_data_is_named() -> None:
-    y = BENCH.train.y.clone()
-    y[7] = math.nan
-    with pytest.raises(NotFinite, match=r"not finite at epoch 1, batch [123];"):
-        trained(bench=replace(BENCH, train=replace(BENCH.train, y=y)))
+@pytest.mark.parametrize(("split", "word"), [("train", "training"), ("val", "validation"), ("test", "test")])
+def test_nan_in_the_data_is_named(split: str, word: str) -> None:
+    graphs = getattr(BENCH, split)
+    y = graphs.y.clone()
+    y[5] = math.nan
+    epoch = 1 if split != "test" else r"\d"  # the test split is read at the end
+    with pytest.raises(NotFinite, match=rf"^the {word} loss is not finite at epoch {epoch}, batch [123];"):
+        trained(bench=replace(BENCH, **{split: replace(graphs, y=y)}))
 
 
 # -- other shapes of data ---------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ and to a dense computation.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from gnas.baselines.base import Baseline
@@ -18,8 +19,9 @@ from gnas.baselines.gin import GIN
 from gnas.baselines.graphsage import GraphSage
 from gnas.baselines.mlp import MLP
 from gnas.baselines.monet import MoNet
-from gnas.errors import InputError, choose
-from gnas.network import width_for
+from gnas.errors import InputError
+from gnas.network import GraphModule, width_for
+from gnas.plugins import known, resolve
 from gnas.tasks import Task
 
 __all__ = [
@@ -33,8 +35,10 @@ __all__ = [
     "GatedGCN",
     "GraphSage",
     "MoNet",
+    "baseline",
     "budget_for",
     "build",
+    "check_name",
 ]
 
 BASELINES: dict[str, Callable[..., Baseline]] = {
@@ -46,6 +50,8 @@ BASELINES: dict[str, Callable[..., Baseline]] = {
     "gatedgcn": GatedGCN,
     "monet": MoNet,
 }
+
+GROUP = "gnas.baselines"  # of entry points
 
 # The benchmark's widths (GAT: of each head) by number of layers: for ZINC, for PATTERN and CLUSTER, for MNIST and
 # CIFAR10. GatedGCN with 16 layers keeps 70 on ZINC, the paper's 0.41M. MNIST and CIFAR10 have no published width with
@@ -80,27 +86,58 @@ def build(
     budget: int | None = None,
     channels: int | None = None,
     dropout: float = 0.0,
-) -> Baseline:
-    """A baseline by name, as wide as ``channels`` says or as ``budget`` weights allow.
+) -> GraphModule:
+    """A baseline by name, as wide as ``channels`` says or as ``budget`` weights allow: one of ours, or an entry point.
 
     Without either it has the benchmark's width at 4 and 16 layers. At other depths, or where a large input would make
     it much heavier than its fellows, it is as wide as ``budget_for(num_layers)`` allows.
 
     >>> build("gatedgcn", task, num_layers=16)  # doctest: +SKIP
     """
-    make = BASELINES[choose(name, BASELINES, "baseline")]
+    make = baseline(name)
     if budget is not None and channels is not None:
         raise InputError("give a baseline either channels or a budget of weights, not both")
     if (channels is not None and channels < 1) or not 0 <= dropout < 1:
         raise InputError(f"channels must be at least 1 and dropout in [0, 1), not {channels} and {dropout}")
     if channels is not None:
         return make(task, channels, num_layers, dropout)
-    if budget is None and num_layers in WIDTHS:
+    if budget is None and name in WIDTHS.get(num_layers, ()):
         model = make(task, WIDTHS[num_layers][name][_column(task)], num_layers, dropout)
         if model.num_weights() <= 1.15 * budget_for(num_layers):
             return model
     limit = budget_for(num_layers) if budget is None else budget
     return make(task, width_for(limit, lambda width: make(task, width, num_layers)), num_layers, dropout)
+
+
+def check_name(name: str) -> str:
+    """The name of one of ours, or of an entry point of the group ``gnas.baselines``; any other is an error."""
+    return known(name, BASELINES, GROUP, "baseline")
+
+
+def baseline(name: str) -> Callable[..., GraphModule]:
+    """What makes the baseline of this name, called as ``make(task, channels, num_layers, dropout)``.
+
+    What another package offers is checked, and the network remembers how it was made: it can be saved and loaded.
+    """
+    make = resolve(name, BASELINES, GROUP, "baseline")
+    return make if name in BASELINES else functools.partial(_from_outside, name, make)
+
+
+def _from_outside(
+    name: str, make: Callable[..., GraphModule], task: Task, channels: int, num_layers: int, dropout: float = 0.0
+) -> GraphModule:
+    try:
+        model = make(task, channels, num_layers, dropout)
+    except TypeError as error:
+        raise InputError(
+            f"baseline {name} cannot be made with (task, channels, num_layers, dropout): {error}"
+        ) from error
+    if not isinstance(model, GraphModule) or getattr(model, "task", None) != task:
+        raise InputError(
+            f"baseline {name} is a {type(model).__name__}; it must be a GraphModule with the task it was given"
+        )
+    model.made_as = {"baseline": name, "channels": channels, "num_layers": num_layers, "dropout": dropout}
+    return model
 
 
 def budget_for(num_layers: int) -> int:

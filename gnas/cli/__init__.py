@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from gnas.cli import compare, depth, doctor, predict, report, runs, search, train
+from gnas.cli import compare, depth, doctor, predict, report, reproduce, runs, search, train
 from gnas.cli.group import Guarded
 from gnas.cli.options import examples
 
@@ -56,6 +56,7 @@ app.command("predict", epilog=examples(*predict.EXAMPLES["predict"]))(predict.pr
 app.command("export", epilog=examples(*predict.EXAMPLES["export"]))(predict.export)
 app.command("report", epilog=examples(*report.EXAMPLES["report"]))(report.report)
 app.command("draw", epilog=examples(*report.EXAMPLES["draw"]))(report.draw)
+app.command("reproduce", epilog=examples(*reproduce.EXAMPLES))(reproduce.reproduce)
 app.add_typer(runs.runs_app)
 # Its module imports torch: it is opened when it is used.
 _OPEN = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

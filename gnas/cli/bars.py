@@ -25,7 +25,7 @@ class Bars(View):
             _Working(),
             TextColumn("{task.description}", style="bold", markup=False),
             BarColumn(bar_width=24, complete_style="cyan", finished_style="green"),
-            TextColumn("{task.completed:.0f}/{task.total:.0f}", justify="right", markup=False),
+            TextColumn("{task.fields[count]}", justify="right", markup=False),
             _Left(),
             TextColumn("{task.fields[note]}", markup=False, style="dim"),
         )
@@ -37,20 +37,25 @@ class Bars(View):
             if stage.key not in self.ids:
                 first = not self.ids
                 self.ids[stage.key] = self.bars.add_task(
-                    stage.label, total=stage.total, note="", stage=stage, working=first
+                    stage.label, total=stage.total, note="", count=_count(stage), stage=stage, working=first
                 )
         self.bars.start()
 
     def show(self, stage: Stage) -> None:
         here = self.ids[stage.key]
-        self.bars.update(here, description=stage.label, completed=stage.done, total=stage.total, note=stage.note)
+        note = ", ".join(filter(None, (stage.note, stage.where)))
+        self.bars.update(here, description=stage.label, completed=stage.reached, total=stage.total, note=note)
+        self.bars.update(here, count=_count(stage))
         over = stage.done >= stage.total  # then the next one is at work, though its first epoch is not over yet
         for task in self.bars.tasks:
             self.bars.update(task.id, working=task.id == here + over)
 
+    def step(self, stage: Stage) -> None:
+        self.show(stage)
+
     def end(self, stage: Stage) -> None:
         done = max(stage.done, 1)
-        self.bars.update(self.ids[stage.key], completed=done, total=done, note=stage.note)
+        self.bars.update(self.ids[stage.key], completed=done, total=done, note=stage.note, count=f"{done}/{done}")
 
     def close(self, failed: bool) -> None:
         for task in self.bars.tasks:
@@ -59,6 +64,10 @@ class Bars(View):
                 self.bars.update(task.id, completed=stage.total, note="done before")
             self.bars.update(task.id, working=False)
         self.bars.stop()
+
+
+def _count(stage: Stage) -> str:
+    return f"{stage.done}/{stage.total}"
 
 
 class _Working(ProgressColumn):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,16 +10,24 @@ from typing import Any
 
 import torch
 
+from gnas import distributed
 from gnas.cli.load import data_options, load_data
 from gnas.cli.place import Place, run_name
 from gnas.cli.screen import Screen
 from gnas.cli.settings import check, pick_device, resolve, usual_preset
+from gnas.cli.workers import check_workers, fetch
 from gnas.datasets import Benchmark
-from gnas.settings import Settings
+from gnas.errors import InputError
+from gnas.jobs import Runner
+from gnas.settings import GRADIENT, Settings, read_command
 from gnas.tracking import wanted
 from gnas.workflow import versions
 
 SETTINGS = ("strategy", "seed", "cells", "channels", "search_epochs", "epochs", "batch", "seeds", "budget", "baselines")
+
+PATHS = ("out", "settings", "data_root")  # plain strings where Typer converts them after it fills its context
+
+TOGETHER = ("search", "train")  # the jobs of several processes at one run
 
 
 @dataclass(frozen=True)
@@ -26,13 +35,14 @@ class Begun:
     """Everything a job needs to start."""
 
     dataset: str  # as it was named
-    data: dict[str, Any]
     screen: Screen
     place: Place
+    told: Mapping[str, Any]  # what the run gone on with, or the file of settings, tells of its command
     settings: Settings
     device: torch.device
     benchmark: Benchmark
     track: Sequence[str]
+    runner: Runner | None = None  # workers, where others do the runs
 
     @property
     def folder(self) -> Path:
@@ -40,8 +50,8 @@ class Begun:
 
     def claim(self, **more: Any) -> None:
         """From here on the folder is this run's; ``more`` is kept of the command beside dataset and settings."""
-        told = {"dataset": self.dataset, "data": self.data, "settings": self.settings.to_dict(), **more}
-        self.place.begin(told, versions(self.device))
+        told = {"dataset": self.dataset, "settings": self.settings.to_dict(), **more}
+        distributed.from_first(lambda: self.place.begin(told, versions(self.device)))
 
 
 def begin(
@@ -52,25 +62,52 @@ def begin(
     ``options`` are the command's, by name; ``given`` are the settings among them, where a command names them otherwise.
     ``name`` are the words after the dataset in the folder's default name, ``{strategy}`` and ``{seed}`` among them.
     """
-    screen, dataset = Screen(options["as_json"], options["quiet"]), str(options["dataset"])
-    device = pick_device(options["device"], options["deterministic"])
-    track = wanted(options["track"])
+    options = {key: Path(value) if key in PATHS and value else value for key, value in options.items()}
+    check_workers(options)
+    dataset, device = str(options["dataset"]), pick_device(options["device"], options["deterministic"])
+    first = join(job, device)
+    screen = Screen(options["as_json"], options["quiet"]) if first else Screen(quiet=True)
+    track = wanted(options["track"] if first else "none")
     usual, why = usual_preset(dataset, device)
     given = {key: options.get(key) for key in SETTINGS} if given is None else given
+    given = {**given, "data": data_options(options["target"], options["data"], options.get("sample_neighbors")) or None}
     preset, file, changes = options["preset"], options["settings"], options["change"] or ()
     settings = resolve(usual, preset, file, None, given, changes)
     words = [word.format(strategy=settings.strategy, seed=settings.seed) for word in name]
-    place = Place(options["out"] or run_name(dataset, *words), job, options["resume"], options["force"])
-    saved = place.saved
-    if saved and file is None:
-        settings = resolve(usual, preset, None, saved.get("settings"), given, changes)
+    folder = options["out"] or run_name(dataset, *words)
+    fetch(options.get("sync"), Path(folder), options["resume"], options["force"])
+    place = distributed.from_first(lambda: Place(folder, job, options["resume"], options["force"]))
+    told = distributed.from_first(lambda: place.saved) if file is None else read_command(file)
+    if told and file is None:
+        settings = resolve(usual, preset, None, told.get("settings"), given, changes)
+    if options.get("sync_bn"):
+        settings = sharing_norms(settings)
     check(settings, dataset)
-    data = data_options(options["target"], options["data"]) or saved.get("data") or {}
     named = preset or file or place.resumed
     screen.pair("run", f"{place.folder}{' (going on)' if place.resumed else ''}")
     screen.pair("with", f"preset {settings.preset}{'' if named else f' ({why})'}, {describe_device(device)}")
-    benchmark = load_data(screen, dataset, options["data_root"], data)
-    return Begun(dataset, data, screen, place, settings, device, benchmark, track)
+    benchmark = load_data(screen, dataset, options["data_root"], settings.data)
+    return Begun(dataset, screen, place, told, settings, device, benchmark, track)
+
+
+def join(job: str, device: torch.device) -> bool:
+    """Work together with the other processes, if ``torchrun`` started several; whether this one is the first of them."""
+    if distributed.launched() and job not in TOGETHER:
+        raise InputError(
+            f"torchrun serves {' and '.join(TOGETHER)}; gnas {job} is many runs: start it by itself, see --on"
+        )
+    distributed.start(device)
+    if not distributed.is_first():
+        warnings.simplefilter("ignore")  # the first one says it
+    return distributed.is_first()
+
+
+def sharing_norms(settings: Settings) -> Settings:
+    """Batch norm over all processes, in training and, where it goes by gradients, in the search."""
+    train_settings = {**settings.train_settings, "sync_bn": True}
+    searched = settings.strategy.startswith(GRADIENT)
+    own = {**settings.strategy_settings, "sync_bn": True} if searched else settings.strategy_settings
+    return settings.changed({"train_settings": train_settings, "strategy_settings": own})
 
 
 def describe_device(device: torch.device) -> str:
@@ -78,4 +115,5 @@ def describe_device(device: torch.device) -> str:
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
     threads = torch.get_num_threads()
-    return f"{device} ({threads} thread{'s' * (threads != 1)})"
+    together = f", {distributed.size()} processes" if distributed.size() > 1 else ""
+    return f"{device} ({threads} thread{'s' * (threads != 1)}{together})"

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "gnas compare cluster-mini --baselines gcn,gin --seeds 41,95",
     "gnas compare zinc --baselines all --found runs/zinc-single-level-seed0 --found runs/zinc-random-seed0",
+    "gnas compare zinc --baselines all --seeds 41,95,12,35 --on local:4",
+    "gnas compare cluster-mini --strategies all --seeds 0,1,2 --budget-epochs 80",
 )
+STRATEGIES = "With --strategies"
 KEPT = (
     "preset",
     "cells",
@@ -30,6 +33,7 @@ KEPT = (
     "lr",
     "patience",
     "train_settings",
+    "data",
 )
 
 
@@ -40,6 +44,36 @@ def compare(
     found: Annotated[
         list[Path] | None,
         typer.Option(metavar="RUN", help="A run folder or genotype file whose network takes part; repeatable."),
+    ] = None,
+    strategies: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES", help="Compare ways to search instead: single-level,darts,random,evolution,graphnas or all."
+        ),
+    ] = None,
+    budget_epochs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Epochs that each strategy may train. Default: of a search, and of the networks derived from it.",
+            rich_help_panel=STRATEGIES,
+        ),
+    ] = None,
+    trial_epochs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Epochs of every network tried. Default: 10.", rich_help_panel=STRATEGIES
+        ),
+    ] = None,
+    derivations: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Networks derived while a supernet is searched. Default: 4.",
+            rich_help_panel=STRATEGIES,
+        ),
     ] = None,
     preset: o.Preset = None,
     settings: o.SettingsFile = None,
@@ -54,6 +88,9 @@ def compare(
     data: o.DataOption = None,
     data_root: o.DataRoot = None,
     device: o.Device = None,
+    on: o.On = None,
+    gpus_per_job: o.GpusPerJob = None,
+    sync: o.Sync = None,
     deterministic: o.Deterministic = False,
     out: o.Out = None,
     resume: o.Resume = False,
@@ -65,15 +102,29 @@ def compare(
     """Train networks by the same protocol, seeds and number of weights, and rank them; what is trained is collected.
 
     Hand-made networks are as deep and have as many weights as the first found one; without one, the benchmark's size.
+    With --strategies, ways to search are compared instead: the best network so far against what it has cost.
     """
     with Screen(as_json, quiet).waiting("starting"):
+        from gnas.cli import strategies as searches
         from gnas.cli.begin import begin
         from gnas.cli.networks import read_network
+        from gnas.cli.workers import workers
 
     for path in found or ():
         read_network(path)  # a wrong one is said before the data are loaded
-    begun = begin("compare", context.params, name=("compare",))
-    run_compare(begun, found or [], layers=cells)
+    names = () if strategies is None else searches.strategy_names(strategies)
+    asked = searches.Asked(names, budget_epochs, trial_epochs, derivations)
+    if strategies is not None:
+        searches.refuse(found=found, baselines=baselines, epochs=epochs)
+    begun = begin("compare", context.params, name=("strategies" if names else "compare",))
+    asked = asked.with_saved(begun.told.get("strategies"))
+    if not asked.names:
+        searches.refuse(budget_epochs=budget_epochs, trial_epochs=trial_epochs, derivations=derivations)
+    with workers(begun, context.params) as begun:
+        if asked.names:
+            searches.run_strategies(begun, asked, usual_seeds=seeds is None and not begun.told)
+        else:
+            run_compare(begun, found or [], layers=cells)
 
 
 def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[Candidate]:
@@ -132,6 +183,7 @@ def run_compare(begun: Begun, found_in: list[Path], layers: int | None) -> None:
             device=begun.device,
             on_epoch=work.on_epoch,
             should_stop=work.should_stop,
+            runner=begun.runner,
         )
     run.write_json("result", {"leaderboard": board.to_dict()})
     run.close()

@@ -2,69 +2,60 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
+from gnas.cli import options as o
+from gnas.cli.counting import counting
+from gnas.cli.options import examples
+from gnas.cli.screen import Screen, table
 from gnas.datasets import load
 from gnas.datasets.named import BENCHMARKS, facts, list_benchmarks
 from gnas.datasets.named import prepare as prepare_files
 from gnas.datasets.verify import check as check_benchmark
 from gnas.datasets.verify import megabytes
 
-data_app = typer.Typer(name="data", help="Benchmarks and your own graphs.", no_args_is_help=True)
+data_app = typer.Typer(
+    name="data",
+    help="Benchmarks and your own graphs.",
+    epilog=examples("gnas data list", "gnas data check zinc"),
+    no_args_is_help=True,
+)
 
-Root = Annotated[Path | None, typer.Option("--data-root", help="Folder of the data files (else GNAS_DATA).")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Seed = Annotated[int, typer.Option(help="Of what is random in the data.")]
-Name = Annotated[str, typer.Argument(help="A benchmark; 'gnas data list' shows them.")]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Of what is random in the data.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A benchmark; 'gnas data list' shows them.")]
 
 
-@data_app.command("list", epilog="Example: $ gnas data list --data-root /data")
-def list_command(data_root: Root = None, as_json: Json = False, quiet: Quiet = False) -> None:
+@data_app.command("list", epilog=examples("gnas data list", "gnas data list --data-root /data --json"))
+def list_command(data_root: o.DataRoot = None, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
     """Show the benchmarks and where each would be read from now."""
-    rows = list_benchmarks(data_root)
-    if as_json:
-        typer.echo(json.dumps([row._asdict() for row in rows], indent=2))
-    elif not quiet:
-        table = Table(box=None, pad_edge=False)
-        for column in ("name", "train / val / test", "what", "source"):
-            table.add_column(column, no_wrap=column in ("name", "train / val / test"), overflow="fold")
-        for row in rows:
-            table.add_row(row.name, " / ".join(f"{g:,}" for g in row.graphs), row.what, row.source)
-        Console().print(table)
+    screen, rows = Screen(as_json, quiet), list_benchmarks(data_root)
+    texts = [(row.name, " / ".join(f"{g:,}" for g in row.graphs), row.what, row.source) for row in rows]
+    screen.say(table(("name", "train / val / test", "what", "source"), texts, left=("name", "what", "source")))
+    screen.result({"benchmarks": [row._asdict() for row in rows]})
 
 
-@data_app.command("prepare", epilog="Example: $ gnas data prepare mnist")
+@data_app.command("prepare", epilog=examples("gnas data prepare mnist"))
 def prepare_command(
     name: Name,
-    data_root: Root = None,
+    data_root: o.DataRoot = None,
     seed: Seed = 0,
-    device: Annotated[str, typer.Option(help="Where superpixel edges are built: cpu or cuda.")] = "cpu",
-    workers: Annotated[int, typer.Option(help="Processes for raw images; 0: all cores.")] = 0,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    device: Annotated[str, typer.Option(metavar="NAME", help="Where superpixel edges are built: cpu or cuda.")] = "cpu",
+    workers: Annotated[int, typer.Option(metavar="N", min=0, help="Processes for raw images; 0: all cores.")] = 0,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Build a benchmark's file once, so that loading it takes seconds. Interrupted, it goes on where it was."""
+    screen = Screen(as_json, quiet)
     if name not in BENCHMARKS:
         facts(name)
-        _say(f"{name} is built in: nothing to prepare", {"name": name, "source": "built in"}, as_json, quiet)
+        screen.pair(name, "built in: nothing to prepare")
+        screen.result({"name": name, "source": "built in", "file": None, "notes": []})
         return
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet or as_json) as bar:
-        task = bar.add_task(name, total=None)
-
-        def report(what: str, done: int, total: int) -> None:
-            bar.update(task, description=f"{name}: {what}", completed=done, total=total)
-
+    with counting(screen, name) as report:
         found = prepare_files(
             name,
             data_root=data_root,
@@ -73,56 +64,56 @@ def prepare_command(
             workers=workers or os.cpu_count() or 1,
             on_progress=report,
         )
-    words = {"name": name, "source": found.source, "file": str(found.path or ""), "notes": list(found.notes)}
-    text = [f"{name}: {found.source}", *found.notes]
-    text += [f"file: {found.path}" if found.path else "read as it is, no file needed"]
-    _say("\n".join(text), words, as_json, quiet)
+    screen.pair(name, "\n".join([found.source, *found.notes]))
+    screen.pair("file", str(found.path) if found.path else "read as it is, no file needed")
+    file = str(found.path) if found.path else None
+    screen.result({"name": name, "source": found.source, "file": file, "notes": list(found.notes)})
 
 
-@data_app.command("check", epilog="Example: $ gnas data check zinc --data-root /data")
+@data_app.command("check", epilog=examples("gnas data check zinc --data-root /data"))
 def check_command(
-    name: Name, data_root: Root = None, seed: Seed = 0, as_json: Json = False, quiet: Quiet = False
+    name: Name, data_root: o.DataRoot = None, seed: Seed = 0, as_json: o.Json = False, quiet: o.Quiet = False
 ) -> None:
     """Verify a benchmark against its published statistics; exit code 1 if it differs."""
-    known = facts(name)
-    benchmark = load(name, data_root=data_root, seed=seed)
+    screen, known = Screen(as_json, quiet), facts(name)
+    with counting(screen, name) as report:
+        benchmark = load(name, data_root=data_root, seed=seed, on_progress=report)
     checks, size = check_benchmark(benchmark, known), megabytes(benchmark)
     ok = all(c.ok for c in checks)
-    if as_json:
-        words = {"name": name, "source": benchmark.source, "ok": ok, "megabytes": round(size, 1)}
-        typer.echo(json.dumps({**words, "checks": [c._asdict() for c in checks]}, indent=2))
-    elif not quiet:
-        table = Table("checked", "found", "expected", "", title=f"{name} ({benchmark.source})")
-        for c in checks:
-            table.add_row(c.what, c.found, c.expected, "ok" if c.ok else "DIFFERS")
-        Console().print(table)
-        typer.echo(f"memory: {size:,.0f} MB")
-        for note in benchmark.notes:
-            typer.echo(f"note: {note}")
+    screen.pair(name, benchmark.source)
+    rows = [(c.what, c.found, c.expected, "ok" if c.ok else "DIFFERS") for c in checks]
+    screen.say(table(("checked", "found", "expected", ""), rows, left=("checked", "")))
+    screen.pair("memory", f"{size:,.0f} MB")
+    for note in benchmark.notes:
+        screen.pair("note", note)
+    words = {"name": name, "source": benchmark.source, "ok": ok, "megabytes": round(size, 1)}
+    screen.result({**words, "checks": [c._asdict() for c in checks]})
     raise typer.Exit(0 if ok else 1)
 
 
-@data_app.command("pack", epilog="Example: $ gnas data pack tables/ -o graphs.npz")
+@data_app.command("pack", epilog=examples("gnas data pack tables/ -o graphs.npz"))
 def pack_command(
-    data: Annotated[str, typer.Argument(help="A benchmark's name, or the path of your own data.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .npz file to write.")],
-    data_root: Root = None,
-    seed: Seed = 0,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A benchmark's name, or the path of your own data.")],
+    out: Annotated[Path, typer.Option("--out", "--output", "-o", metavar="FILE", help="The .npz file to write.")],
+    target: o.Target = None,
+    option: o.DataOption = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Of what is random in the data.")] = None,
+    data_root: o.DataRoot = None,
+    force: o.Overwrite = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Write graphs, splits and task into one safe .npz file that loads anywhere."""
+    from gnas.cli.load import data_options, load_data
+    from gnas.cli.report import refuse_existing
     from gnas.datasets.bundle import pack
+    from gnas.settings import Settings
 
-    benchmark = load(data, data_root=data_root, seed=seed)
-    pack(benchmark, output)
+    screen = Screen(as_json, quiet)
+    refuse_existing(out, force)
+    told = data_options(target, option) | ({} if seed is None else {"seed": seed})
+    benchmark = load_data(screen, data, data_root, Settings().changed({"data": told}).data)
+    pack(benchmark, out)
     counts = {split: len(graphs) for split, graphs in benchmark.splits().items()}
-    text = f"{output}: {', '.join(f'{n:,} {split}' for split, n in counts.items())} graphs"
-    _say(text, {"file": str(output), **counts}, as_json, quiet)
-
-
-def _say(text: str, words: Mapping[str, object], as_json: bool, quiet: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(dict(words), indent=2))
-    elif not quiet:
-        typer.echo(text)
+    screen.pair("written", f"{out}: {', '.join(f'{n:,} {split}' for split, n in counts.items())} graphs")
+    screen.result({"file": str(out), **counts})

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gnas.cli.begin import Begun
 
 EXAMPLES = ("gnas depth cluster-mini", "gnas depth zinc --cells 12 --device cuda --out runs/zinc-depth")
+USUAL = {"start": None, "limit": 24, "rounds": 10}  # where nothing is said; start: half of the graphs' diameter
 
 Start = Annotated[
     int | None,
@@ -41,7 +42,9 @@ def depth(
         int | None,
         typer.Option(metavar="N", min=1, help="Most cells to search with. Default: 24.", rich_help_panel=o.NETWORK),
     ] = None,
-    rounds: Annotated[int, typer.Option(metavar="N", min=1, help="Most rounds.", rich_help_panel=o.NETWORK)] = 10,
+    rounds: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Most rounds. Default: 10.", rich_help_panel=o.NETWORK)
+    ] = None,
     strategy: o.Strategy = None,
     preset: o.Preset = None,
     settings: o.SettingsFile = None,
@@ -54,6 +57,9 @@ def depth(
     data: o.DataOption = None,
     data_root: o.DataRoot = None,
     device: o.Device = None,
+    on: o.On = None,
+    gpus_per_job: o.GpusPerJob = None,
+    sync: o.Sync = None,
     deterministic: o.Deterministic = False,
     out: o.Out = None,
     resume: o.Resume = False,
@@ -65,6 +71,7 @@ def depth(
     """Search the network and its message-passing depth together, round by round, until the depth settles."""
     with Screen(as_json, quiet).waiting("starting"):
         from gnas.cli.begin import begin
+        from gnas.cli.workers import workers
 
     given = {
         "strategy": strategy,
@@ -74,33 +81,38 @@ def depth(
         "search_batch": batch,
     }
     begun = begin("depth", context.params, given, ("depth", "{strategy}", "seed{seed}"))
-    run_depth(begun, cells, limit, rounds)
+    asked = {"start": cells, "limit": limit, "rounds": rounds}
+    bounds = {name: asked[name] or _told(begun, name) or usual for name, usual in USUAL.items()}
+    with workers(begun, context.params) as begun:
+        run_depth(begun, bounds)
 
 
-def run_depth(begun: Begun, start: int | None, limit: int | None, rounds: int) -> None:
+def _told(begun: Begun, name: str) -> int | None:
+    """What the run gone on with, or the settings' run, was told."""
+    text = str(begun.told.get(name))
+    return int(text) if text.isdigit() else None
+
+
+def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
     """Search the depth, and what is printed of it."""
     from gnas.cli import show
     from gnas.cli.job import search_stage, working, write_report
-    from gnas.cli.settings import chosen_strategy
     from gnas.depth import REASONS, search_depth
     from gnas.files import write_atomic
-    from gnas.space import SearchSpace
-    from gnas.workflow import summarise
+    from gnas.workflow import chosen_strategy, summarise
 
     screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
     chosen = chosen_strategy(settings)
-    saved = begun.place.saved
-    start, limit = start or saved.get("start"), limit or saved.get("limit") or 24
-    begun.claim(start=start, limit=limit)
+    begun.claim(**bounds)
     write_atomic(begun.folder / "data.json", json.dumps(summarise(benchmark), indent=2) + "\n")
     with working(begun, [search_stage(chosen, "round-1")]) as work:
         result = search_depth(
             benchmark,
-            SearchSpace(settings.nodes, settings.nodes, variant=settings.variant),
+            settings.space(),
             chosen,
-            start=start,
-            limit=limit,
-            max_rounds=rounds,
+            start=bounds["start"],
+            limit=bounds["limit"] or 1,
+            max_rounds=bounds["rounds"] or 1,
             folder=begun.folder,
             resume=begun.place.resumed,
             channels=settings.channels,
@@ -108,6 +120,7 @@ def run_depth(begun: Begun, start: int | None, limit: int | None, rounds: int) -
             device=begun.device,
             on_epoch=work.on_epoch,
             should_stop=work.should_stop,
+            runner=begun.runner,
         )
     if result.diameter is not None:
         screen.pair("diameter", f"{result.diameter} on average: the first search has half as many cells")

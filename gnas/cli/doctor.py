@@ -1,4 +1,4 @@
-"""``gnas doctor``: versions, devices, what would be used, and common problems with what helps."""
+"""``gnas doctor``: versions, devices, what would be used, common problems with what helps, and what a run would cost."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from gnas.cli import options as o
 from gnas.cli.screen import Screen
 
-EXAMPLES = ("gnas doctor", "gnas doctor --json > doctor.json")
+EXAMPLES = (
+    "gnas doctor",
+    "gnas doctor --json > doctor.json",
+    "gnas doctor zinc --preset paper --cells 12 --device cuda",
+)
 EXTRAS = {
     "rdkit": "for SMILES: pip install rdkit",
     "skimage": "for superpixels from images: pip install scikit-image",
@@ -37,11 +44,38 @@ class Finding:
     problem: str = ""
 
 
-def doctor(data_root: o.DataRoot = None, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
-    """Say what this installation has and would use, and what is wrong with it; exit code 1 if something is."""
-    import typer
+def doctor(
+    context: typer.Context,
+    dataset: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATASET]", help="Estimate time and memory of a run on this dataset instead."),
+    ] = None,
+    preset: o.Preset = None,
+    strategy: o.Strategy = None,
+    cells: o.Cells = None,
+    channels: o.Channels = None,
+    search_epochs: o.SearchEpochs = None,
+    epochs: o.Epochs = None,
+    batch: o.Batch = None,
+    seeds: o.Seeds = None,
+    device: o.Device = None,
+    target: o.Target = None,
+    data: o.DataOption = None,
+    data_root: o.DataRoot = None,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Say what this installation has and would use, and what is wrong with it; exit code 1 if something is.
 
+    With a dataset: how long a search and its trainings would take there, and what memory they need.
+    """
     screen = Screen(as_json, quiet)
+    if dataset is not None:
+        with screen.waiting("starting"):
+            from gnas.cli.forecast import forecast
+
+        screen.result(forecast(screen, dataset, context.params, data_root))
+        return
     with screen.waiting("looking"):
         found = [finding for look in LOOKS for finding in _safely(look, data_root)]
     for finding in found:

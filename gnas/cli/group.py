@@ -74,8 +74,13 @@ def explain(error: BaseException, argv: Sequence[str]) -> tuple[str, int]:
         return usage(error), WRONG_USE
     if isinstance(error, OSError):
         return f"error: {os_error(error)}", FAILED
-    if kinds & {"NotFinite", "OutOfMemory"}:
+    if kinds & {"NotFinite", "OutOfMemory", "Diverged", "JobsFailed"}:
         return f"error: {message}", FAILED
+    if "DistBackendError" in kinds or "/gloo/" in message:
+        return (
+            "error: another process of this run has gone; the last checkpoint is kept: start it again with --resume",
+            FAILED,
+        )
     if kinds & {"MemoryError", "OutOfMemoryError"}:
         return f"error: out of memory ({message[:200] or 'on the host'})", FAILED
     return f"error: unexpected {type(error).__name__}: {message[:300]} (GNAS_DEBUG=1 shows where)", FAILED

@@ -13,6 +13,7 @@ import torch
 from gnas.cli.begin import Begun
 from gnas.cli.progress import Stages
 from gnas.cli.stage import Record, Stage
+from gnas.loop import watching
 from gnas.runs import Interrupted, stop_on_interrupt
 from gnas.settings import Settings
 from gnas.tracking import Tracker, open_trackers
@@ -35,8 +36,14 @@ def working(begun: Begun, plan: Sequence[Stage]) -> Iterator[Work]:
     """Inside, a job runs: Ctrl-C ends it after the step, a second one at once."""
     settings, metric = begun.settings, begun.benchmark.task.metric
     tracker = open_trackers(begun.track, begun.folder, settings.to_dict())
-    stages = Stages(begun.screen, plan, metric)
-    with _closing(tracker), stop_on_interrupt() as stop, explained(settings, begun.device), stages:
+    stages = Stages(begun.screen, plan, metric, side_by_side=begun.runner is not None)
+    with (
+        _closing(tracker),
+        stop_on_interrupt() as stop,
+        explained(settings, begun.device),
+        stages,
+        watching(stages.on_step),
+    ):
         try:
             yield Work(_both(stages.on_epoch, tracker), lambda: bool(stop))
         except KeyboardInterrupt:

@@ -7,36 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-
+from gnas.cli.counting import counting
 from gnas.cli.screen import Screen
 from gnas.cli.settings import assignment
 from gnas.datasets import NAMES, Benchmark, load
 from gnas.datasets.describe import describe
 from gnas.errors import InputError
 
-_NAMES = ("level", "kind", "metric", "loss", "split", "categorical", "fractions", "standardise", "skip_bad")
-_LISTS = ("target", "categorical", "fractions")
-_SWITCHES = {"true": True, "yes": True, "false": False, "no": False}
+_NAMES = ("level", "kind", "metric", "loss", "readout", "split", "categorical", "fractions", "standardise", "skip_bad")
 
 
 def load_data(
     screen: Screen, dataset: str, data_root: Path | None, options: dict[str, Any], show: bool = True
 ) -> Benchmark:
     """The benchmark, described for people."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24, complete_style="cyan"),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=screen.err, transient=True, disable=screen.quiet or not screen.live) as bars:
-        task = bars.add_task(f"loading {dataset}", total=None)
-
-        def on_progress(what: str, done: int, total: int) -> None:
-            bars.update(task, description=f"{dataset}: {what}", completed=done, total=total)
-
+    with counting(screen, dataset) as on_progress:
         more: dict[str, Any] = {"on_progress": on_progress} if dataset in NAMES else {}
         try:
             benchmark = load(dataset, data_root=data_root, **options, **more)
@@ -58,28 +43,15 @@ def as_options(text: str) -> str:
     )
 
 
-def data_options(target: Sequence[str] | None, texts: Sequence[str] | None) -> dict[str, Any]:
-    """``--target`` and ``--data key=value`` as arguments of ``load``.
+def data_options(
+    target: Sequence[str] | None, texts: Sequence[str] | None, sample_neighbors: str | None = None
+) -> dict[str, Any]:
+    """``--target`` and ``--data key=value`` by name, as they were typed.
 
-    >>> data_options(["logP"], ["split=scaffold", "skip_bad=true", "seed=3"])
-    {'split': 'scaffold', 'skip_bad': True, 'seed': 3, 'target': ['logP']}
+    >>> data_options(["logP"], ["split=scaffold", "seed=3"])
+    {'split': 'scaffold', 'seed': '3', 'target': ['logP']}
     """
-    found = {name: _value(name, value) for name, value in (assignment(text, "--data") for text in texts or ())}
+    found: dict[str, Any] = dict(assignment(text, "--data") for text in texts or ())
+    if sample_neighbors is not None:
+        found["sample_neighbors"] = sample_neighbors
     return {**found, "target": list(target)} if target else found
-
-
-def _value(name: str, text: str) -> Any:
-    if text.lower() in _SWITCHES:
-        return _SWITCHES[text.lower()]
-    if name in _LISTS:
-        parts = [part.strip() for part in text.split(",")]
-        return [float(part) for part in parts] if name == "fractions" and all(map(_is_number, parts)) else parts
-    return int(text) if name == "seed" and text.isdigit() else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -9,13 +9,11 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from gnas import baselines
 from gnas.authors import load_genotype
 from gnas.compare import Candidate
 from gnas.datasets import Benchmark
-from gnas.documents import read_text
+from gnas.documents import dump_config, read_text
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.gap import genotype as from_formula
@@ -116,5 +114,5 @@ def _copy(source: Path, target: Path, config: dict[str, Any]) -> None:
     for file in source.iterdir():  # history, result, weights; checkpoints stay where they are
         if file.is_file() and not file.name.startswith("."):
             shutil.copyfile(file, half / file.name)
-    write_atomic(half / "config.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+    write_atomic(half / "config.yaml", dump_config(config))
     half.rename(target)

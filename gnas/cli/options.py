@@ -36,7 +36,17 @@ DataOption = Annotated[
     typer.Option(
         "--data",
         metavar="KEY=VALUE",
-        help="Decide what is otherwise inferred: level, kind, metric, loss, split, categorical, seed, skip_bad; repeatable.",
+        help="Decide what is otherwise inferred: level, kind, metric, loss, readout, split, seed, skip_bad, ...; repeatable.",
+        rich_help_panel=DATA,
+    ),
+]
+
+SampleNeighbors = Annotated[
+    str | None,
+    typer.Option(
+        "--sample-neighbors",
+        metavar="10,5",
+        help="Neighbours drawn a hop, for a graph too large to be computed whole (-1: all), or none. Default: 10,5 where it is.",
         rich_help_panel=DATA,
     ),
 ]
@@ -55,8 +65,8 @@ SettingsFile = Annotated[
     Path | None,
     typer.Option(
         "--settings",
-        metavar="FILE",
-        help="A YAML file of settings, such as a run's config.yaml.",
+        metavar="FILE|RUN",
+        help="A YAML file of settings, or a run folder whose settings are taken.",
         rich_help_panel=NETWORK,
     ),
 ]
@@ -117,9 +127,45 @@ Device = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ... Default: cuda if there is one.", rich_help_panel=PLACE),
 ]
+SyncNorm = Annotated[
+    bool,
+    typer.Option(
+        "--sync-bn",
+        help="Of several processes (torchrun): batch norm over the nodes of all of them, as one process would.",
+        rich_help_panel=PLACE,
+    ),
+]
 Deterministic = Annotated[
     bool,
     typer.Option("--deterministic", help="Bit for bit the same on a GPU too; slower.", rich_help_panel=PLACE),
+]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="WHERE",
+        help="Who does the runs: here (default), local:N (N processes of this machine) or ray (a Ray cluster).",
+        rich_help_panel=PLACE,
+    ),
+]
+GpusPerJob = Annotated[
+    float | None,
+    typer.Option(
+        "--gpus-per-job",
+        metavar="N",
+        min=0,
+        help="With --on: GPUs of each run, or a share of one such as 0.25.",
+        rich_help_panel=PLACE,
+    ),
+]
+Sync = Annotated[
+    str | None,
+    typer.Option(
+        "--sync",
+        metavar="URL",
+        help="Keep the run folder at this fsspec URL too (s3://..., file://...), for workers that do not share a disk.",
+        rich_help_panel=PLACE,
+    ),
 ]
 Out = Annotated[
     Path | None,

@@ -12,15 +12,16 @@ from gnas.cli.group import COMMAND, as_typed
 from gnas.cli.records import about, is_running
 from gnas.errors import InputError
 from gnas.files import write_atomic
-from gnas.settings import read_settings
+from gnas.settings import read_command, read_settings
 
 OURS = (
     *("config.yaml", "command.json", "versions.json", "data.json", "history.jsonl", "genotype.yaml", "result.json"),
     *("leaderboard.csv", "leaderboard.json", "leaderboard.md", "report.html", "tracking.json"),
-    *("checkpoints", "search", "trained", "tensorboard", "wandb", "mlflow.db"),
+    *("strategies.csv", "strategies.json", "strategies.md", "strategies.svg", "strategies.png", "strategies"),
+    *("checkpoints", "search", "trained", "jobs", "tensorboard", "wandb", "mlflow.db"),
 )
 
-HALF = re.compile(r"\..+\.(yaml|json|jsonl|safetensors|html|csv|md)\.\w{8}")
+HALF = re.compile(r"\..+\.(yaml|json|jsonl|safetensors|html|csv|md|svg|png)\.\w{8}")
 
 
 class Place:
@@ -46,20 +47,24 @@ class Place:
 
     @property
     def saved(self) -> dict[str, Any]:
-        """What the command that began this run was told: its settings and data."""
+        """What the command that began this run was told: its settings, the data's among them."""
         file = self.folder / "command.json"
         if not self.resumed:
             return {}
         if not file.exists():  # begun from Python
             return {"settings": read_settings(self.folder / "config.yaml")} if self.job == "search" else {}
         try:
-            found = json.loads(file.read_text())
-        except ValueError:
-            raise InputError(f"{file}: not valid JSON; remove it and name the settings with --settings") from None
-        return found if isinstance(found, dict) else {}
+            return read_command(file)
+        except InputError as error:
+            raise InputError(f"{error}; remove it and name the settings with --settings") from None
 
     def begin(self, told: dict[str, Any], versions: dict[str, str]) -> None:
         """Clear what is to be replaced, and keep how the run was started and by which versions."""
+        from gnas.runs import Reservation  # it imports torch, which a command that begins a run has loaded
+
+        self.held = Reservation(self.folder)  # two that begin at once: one of them clears and writes
+        if not (self.resumed or self.force) and (self.folder / "config.yaml").exists():
+            raise InputError(f"{self.folder} already holds a run; --resume goes on with it, --force replaces it")
         if self.force:
             clear(self.folder)
         remove_halves(self.folder)

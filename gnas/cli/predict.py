@@ -47,10 +47,12 @@ def predict(
     """Predict with a trained network: one row for each graph, node or edge."""
     screen = Screen(as_json, quiet)
     refuse_existing(out, force)
-    with screen.waiting("predicting"):
+    with screen.waiting("starting"):
+        from gnas.cli.counting import counting
         from gnas.cli.settings import pick_device
         from gnas.predict import predict as write_predictions
 
+    with counting(screen, data) as on_progress:
         found = write_predictions(
             run,
             data,
@@ -60,6 +62,7 @@ def predict(
             device=pick_device(device),
             data_root=data_root,
             force=force,
+            on_progress=on_progress,
         )
     screen.pair("written", f"{out}: {len(found):,} predictions, columns {', '.join(found.columns)}")
     screen.result({"predictions": str(out), "rows": len(found), "columns": list(found.columns), "model": str(run)})

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from gnas.documents import read_config, read_json
 from gnas.errors import InputError
 
 
@@ -38,16 +36,13 @@ def about(folder: Path) -> About:
     if not file.is_file():
         hint = "" if folder.exists() else " (there is nothing of this name)"
         raise InputError(f"{folder}: not a run folder, it has no config.yaml{hint}")
-    try:
-        config = yaml.safe_load(file.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{file}: not valid YAML ({str(error).splitlines()[0]})") from None
-    if not isinstance(config, dict) or not ("job" in config or "dataset" in config):
+    config = read_config(file)
+    if not ("job" in config or "dataset" in config):
         raise InputError(f"{folder}: not a run folder, its config.yaml names no job")
     result = _read(folder / "result.json")
     found = _best_found(_read(folder / "leaderboard.json"))
     strategy = config.get("strategy")
-    told = result.get("search") or result
+    told = result["search"] if isinstance(result.get("search"), dict) else result
     return About(
         folder,
         str(config.get("job", "train")),
@@ -95,14 +90,15 @@ def is_running(folder: Path) -> bool:
 
 def _best_found(board: dict[str, Any]) -> dict[str, Any]:
     """The row of the found network, or the best row, with the metric's name."""
-    rows = board.get("rows") or []
+    told = board.get("rows")
+    rows = [row for row in told if isinstance(row, dict)] if isinstance(told, list) else []
     row = next((row for row in rows if row.get("found")), rows[0] if rows else None)
     return {**row, "metric": board.get("metric")} if row else {}
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text())
+        found = read_json(file)
         return found if isinstance(found, dict) else {}
-    except (OSError, ValueError):
+    except (OSError, InputError):
         return {}

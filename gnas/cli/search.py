@@ -37,8 +37,13 @@ def search(
     change: o.Change = None,
     target: o.Target = None,
     data: o.DataOption = None,
+    sample_neighbors: o.SampleNeighbors = None,
     data_root: o.DataRoot = None,
     device: o.Device = None,
+    on: o.On = None,
+    gpus_per_job: o.GpusPerJob = None,
+    sync: o.Sync = None,
+    sync_bn: o.SyncNorm = False,
     deterministic: o.Deterministic = False,
     out: o.Out = None,
     resume: o.Resume = False,
@@ -50,16 +55,19 @@ def search(
     """Find a network for your graphs, train it, compare it with hand-made ones, and write a report."""
     with Screen(as_json, quiet).waiting("starting"):
         from gnas.cli.begin import begin
+        from gnas.cli.workers import workers
 
-    run_search(begin("search", context.params, name=("{strategy}", "seed{seed}")))
+    begun = begin("search", context.params, name=("{strategy}", "seed{seed}"))
+    with workers(begun, context.params) as begun:
+        run_search(begun)
 
 
 def run_search(begun: Begun) -> None:
     """The main job on loaded data, and what it prints."""
+    from gnas import distributed
     from gnas.cli import show
     from gnas.cli.job import search_stage, train_stages, working, write_report
-    from gnas.cli.settings import chosen_strategy
-    from gnas.workflow import discover
+    from gnas.workflow import chosen_strategy, discover
 
     screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
     plan = [search_stage(chosen_strategy(settings)), *train_stages(["gnas", *settings.baselines], settings)]
@@ -73,7 +81,10 @@ def run_search(begun: Begun) -> None:
             resume=begun.place.resumed,
             on_epoch=work.on_epoch,
             should_stop=work.should_stop,
+            runner=begun.runner,
         )
+    if not distributed.leave():
+        return
     show.network(screen, found.genotype)
     show.verdict(screen, begun.folder)
     show.leaderboard(screen, found.leaderboard)

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from gnas.baselines import BASELINES
+from gnas import distributed
+from gnas.baselines import BASELINES, check_name
 from gnas.datasets.benchmarks import BENCHMARKS
-from gnas.errors import InputError, choose
-from gnas.settings import PRESETS, Settings, read_settings
-from gnas.strategies import SearchStrategy, strategy
-from gnas.workflow import train_config
+from gnas.engine import use_deterministic
+from gnas.errors import InputError
+from gnas.operations import OPERATIONS
+from gnas.plugins import known
+from gnas.settings import Settings, read_settings
+from gnas.workflow import chosen_strategy, train_config
 
-NOT_SETTINGS = ("job", "dataset", "network")  # what else a run's config.yaml tells
-NESTED = ("strategy_settings", "train_settings")
+NESTED = ("strategy_settings", "train_settings", "data")
 
 
 def pick_device(name: str | None, deterministic: bool = False) -> torch.device:
     """The device asked for, or the GPU if there is one."""
     if deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.use_deterministic_algorithms(True)
+        use_deterministic()
+    if distributed.launched() and torch.cuda.is_available() and name in (None, "cuda"):
+        return distributed.local_device()
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -58,22 +60,24 @@ def resolve(
     changes: Sequence[str] = (),
 ) -> Settings:
     """The settings that hold: preset, then file (or those saved in the folder), then the command line."""
-    values: dict[str, Any] = dict(saved or {})
-    if file is not None:
-        values = read_settings(file)
-        values = dict(values["settings"]) if isinstance(values.get("settings"), Mapping) else values
-    values = {name: value for name, value in values.items() if name not in NOT_SETTINGS}
+    values = dict(saved or {}) if file is None else read_settings(file)
     kept = values.pop("preset", None)
     if preset is not None and kept not in (None, preset) and file is None:
         raise InputError(
             f"cannot resume with the preset {preset!r}: the run has {kept!r}; leave --preset away, or --force"
         )
-    chosen = choose(str(preset or kept or usual), PRESETS, "preset")
     told = {name: value for name, value in given.items() if value is not None}
     if "baselines" in told:
         told["baselines"] = baseline_names(str(told["baselines"]))
-    base = Settings.resolve(chosen, strategy=told.get("strategy") or values.get("strategy"))
-    return with_changes(base.changed(values).changed(told), changes)
+    before = values.get("data")
+    if "data" in told and isinstance(before, Mapping):  # option by option
+        told["data"] = {**before, **told["data"]}
+    found = Settings.from_values(str(preset or kept or usual), values, told, str(file or ""))
+    if saved is not None and found.data != Settings().changed({"data": before or {}}).data:
+        raise InputError(
+            f"cannot resume with other data options: the run has {dict(before or {})}; leave them away, or --force"
+        )
+    return with_changes(found, changes)
 
 
 def baseline_names(text: str) -> tuple[str, ...]:
@@ -81,7 +85,7 @@ def baseline_names(text: str) -> tuple[str, ...]:
     if text.strip() in ("all", "none", ""):
         return tuple(BASELINES) if text.strip() == "all" else ()
     names = dict.fromkeys(text.replace(",", " ").split())
-    return tuple(choose(name, BASELINES, "baseline") for name in names)
+    return tuple(map(check_name, names))
 
 
 def with_changes(settings: Settings, changes: Sequence[str]) -> Settings:
@@ -104,19 +108,16 @@ def assignment(text: str, option: str) -> tuple[str, str]:
     return name.strip().replace("-", "_"), value.strip()
 
 
-def chosen_strategy(settings: Settings) -> SearchStrategy:
-    """The strategy these settings ask for."""
-    return strategy(
-        settings.strategy, epochs=settings.search_epochs, batch_size=settings.search_batch, **settings.strategy_settings
-    )
-
-
 def check(settings: Settings, dataset: str) -> None:
     """An error for what would fail only later: after loading the data, or after the search."""
     chosen_strategy(settings)
     train_config(settings, dataset)
     for name in settings.baselines:
-        choose(name, BASELINES, "baseline")
+        check_name(name)
+    settings.space()
+    for name in (*settings.filters, *settings.aggregators):
+        if name != "zero":
+            known(name, OPERATIONS, "gnas.operations", "operation")
     for name, least in (("cells", 1), ("channels", 1), ("nodes", 1), ("seed", 0), ("budget", 0)):
         if getattr(settings, name) < least:
             raise InputError(f"setting {name} is {getattr(settings, name)}; it must be at least {least}")

@@ -9,6 +9,7 @@ from typing import Any
 from gnas.report.words import count, duration, figure
 
 Record = dict[str, Any]
+SOON = 2.0  # seconds before which steps say little of the time left
 
 
 @dataclass
@@ -24,8 +25,10 @@ class Stage:
     told: float = 0.0  # when the last record came
     ended: float | None = None
     note: str = ""
+    where: str = ""  # within an epoch that takes long
     epochs: dict[Any, int] = field(default_factory=dict)
-    skipped: int = 0  # epochs done before this process began
+    within: dict[Any, float] = field(default_factory=dict)  # the share done of each seed's epoch under way
+    skipped: float = 0  # epochs done before this process began
     _records: int = 0
     _last: dict[Any, int] = field(default_factory=dict)
 
@@ -34,14 +37,27 @@ class Stage:
         seed, epoch = record.get("seed"), int(record["epoch"])
         if seed not in self.epochs:
             self.skipped += epoch - 1
-        self.epochs[seed], self.told = epoch, now
+        self.epochs[seed], self.told, self.where = epoch, now, ""
+        self.within.pop(seed, None)
         self._records += 1
         self._last[seed] = self._records
         self.note = describe(record, metric)
 
+    def go_on(self, seed: Any, before: int, share: float, now: float) -> None:
+        """The epoch after ``before`` epochs is done by this share."""
+        if seed not in self.epochs:
+            self.epochs[seed] = before
+            self.skipped += before
+        self.within[seed], self.told = share, now
+
     @property
     def done(self) -> int:
         return sum(self.epochs.values())
+
+    @property
+    def reached(self) -> float:
+        """Epochs done, those under way counted by their share."""
+        return self.done + sum(self.within.values())
 
     @property
     def total(self) -> int:
@@ -52,10 +68,10 @@ class Stage:
 
     def left(self, now: float) -> float | None:
         """Seconds left, if this is known."""
-        here = self.done - self.skipped
-        if self.started is None or here < 1:
+        here = self.reached - self.skipped
+        if self.started is None or here <= 0 or (here < 1 and self.told - self.started < SOON):
             return None
-        rest = (self.told - self.started) / here * max(self.total - self.done, 0)
+        rest = (self.told - self.started) / here * max(self.total - self.reached, 0)
         return max(rest - (now - self.told), 0.0)
 
 
@@ -73,7 +89,7 @@ def describe(record: Record, metric: str) -> str:
 def summary(stage: Stage) -> str:
     """A finished stage in words."""
     took = duration((stage.ended or 0.0) - (stage.started or 0.0))
-    before = f" ({stage.skipped} of them before)" if stage.skipped else ""
+    before = f" ({stage.skipped:.0f} of them before)" if stage.skipped >= 1 else ""
     note = f"; {stage.note}" if stage.note else ""
     return f"{count(stage.done, stage.unit)}{before} in {took}{note}"
 
@@ -86,6 +102,9 @@ class View:
 
     def show(self, stage: Stage) -> None:
         """A stage has moved on."""
+
+    def step(self, stage: Stage) -> None:
+        """A stage has moved on within an epoch; ``stage.where`` tells where, if the epoch takes long."""
 
     def end(self, stage: Stage) -> None:
         """A stage is over."""

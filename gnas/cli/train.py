@@ -31,6 +31,7 @@ KEPT = (
     "lr",
     "patience",
     "train_settings",
+    "data",
 )
 TrainSeed = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Of the training, where it is one.", rich_help_panel=o.NETWORK)
@@ -59,8 +60,13 @@ def train(
     change: o.Change = None,
     target: o.Target = None,
     data: o.DataOption = None,
+    sample_neighbors: o.SampleNeighbors = None,
     data_root: o.DataRoot = None,
     device: o.Device = None,
+    on: o.On = None,
+    gpus_per_job: o.GpusPerJob = None,
+    sync: o.Sync = None,
+    sync_bn: o.SyncNorm = False,
     deterministic: o.Deterministic = False,
     out: o.Out = None,
     resume: o.Resume = False,
@@ -78,6 +84,7 @@ def train(
         from gnas.cli.begin import begin
         from gnas.cli.networks import read_formula, read_network
         from gnas.cli.settings import baseline_names
+        from gnas.cli.workers import workers
 
     architecture = None
     if genotype is not None:
@@ -96,11 +103,13 @@ def train(
         "budget": budget,
     }
     words = [name if architecture is None else architecture.id]
-    run_train(begin("train", context.params, given, words), name, architecture, channels)
+    with workers(begin("train", context.params, given, words), context.params) as begun:
+        run_train(begun, name, architecture, channels)
 
 
 def run_train(begun: Begun, name: str, architecture: Any, channels: int | None) -> None:
     """Train the network from all seeds, keep and print the result."""
+    from gnas import distributed
     from gnas.cli import show
     from gnas.cli.job import train_stages, working, write_report
     from gnas.cli.networks import baseline
@@ -132,9 +141,12 @@ def run_train(begun: Begun, name: str, architecture: Any, channels: int | None) 
             device=begun.device,
             on_epoch=work.on_epoch,
             should_stop=work.should_stop,
+            runner=begun.runner,
         )
     run.write_json("result", {"leaderboard": board.to_dict()})
     run.close()
+    if not distributed.leave():
+        return
     show.leaderboard(screen, board)
     report = write_report(begun.folder)
     show.next_steps(screen, report, ["gnas", "export", str(begun.folder)])

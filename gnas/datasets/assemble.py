@@ -43,8 +43,17 @@ def encode_raw(raw: RawGraphs, encoding: Encoding, task: Task) -> GraphSet:
     """New raw graphs as the network that was trained with ``encoding`` reads them; targets may be missing."""
     check_encoding(encoding, task, "this model")
     check_structure(raw)
+    _check_width(raw, encoding)
     y, _ = read_targets(encoding, raw)
     return _graph_set(raw, encoding, y, None)
+
+
+def _check_width(raw: RawGraphs, encoding: Encoding) -> None:
+    """Columns of a matrix have no names: another number of them means others, and of a wider x the rest would be left out."""
+    found, known = len(raw.nodes), len(encoding.nodes)
+    matrix = raw.source in ("pyg", "networkx") and encoding.nodes[0].kind != "degree"
+    if matrix and found and found != known:
+        raise InputError(f"x has {found} column{'s' * (found != 1)}; this network reads {known}")
 
 
 def encoding_of(task: Task) -> Encoding:
@@ -158,6 +167,7 @@ def _task(encoding: Encoding, train: GraphSet, options: Options) -> Task:
         encoding.in_channels,
         options.loss or "",
         options.metric or "",
+        options.readout or "mean",
         center=center,
         scale=scale,
         labels=encoding.labels,

@@ -25,7 +25,7 @@ from gnas.graph import GraphSet
 from gnas.tasks import Task
 
 FORMAT, VERSION = "gnas-bundle", 1
-TENSORS = tuple(f.name for f in fields(GraphSet) if f.name != "level")
+TENSORS = tuple(f.name for f in fields(GraphSet) if f.name not in ("level", "sample_neighbors"))
 OPTIONAL = ("mask", "edge_attr", "pos")
 DTYPES = tuple(np.dtype(d) for d in ("?", "u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8"))
 TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "float": (int, float), "int": (int,)}

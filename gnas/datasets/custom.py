@@ -13,6 +13,7 @@ from gnas.datasets.base import Benchmark
 from gnas.datasets.bundle import unpack
 from gnas.datasets.encoding import Encoding
 from gnas.datasets.inputs import Categorical
+from gnas.datasets.large import Asked, with_sampling
 from gnas.datasets.molecules import read_smiles, read_smiles_csv
 from gnas.datasets.nx import is_networkx, read_networkx
 from gnas.datasets.options import Options
@@ -40,19 +41,22 @@ def load_custom(
     kind: str | None = None,
     metric: str | None = None,
     loss: str | None = None,
+    readout: str | None = None,
     categorical: Categorical = None,
     target: str | Sequence[str] | None = None,
     split: str | None = None,
     fractions: Sequence[float] = DEFAULT_FRACTIONS,
     standardise: bool = True,
     skip_bad: bool = False,
+    sample_neighbors: Asked = None,
     **unknown: Any,
 ) -> Benchmark:
     """A benchmark from one's own data; see ``describe`` for what was inferred.
 
-    ``level``, ``kind``, ``metric`` and ``loss`` override the task, ``categorical`` (True, False or column names) the
+    ``level``, ``kind``, ``metric``, ``loss`` and ``readout`` override the task, ``categorical`` (True, False or column names) the
     input; ``target`` names attributes or columns. ``split``: given, random, stratified or scaffold; None: given if the
-    data bring one, else random. ``skip_bad`` leaves out SMILES that do not parse.
+    data bring one, else random. ``skip_bad`` leaves out SMILES that do not parse. ``sample_neighbors``: neighbours drawn a hop,
+    such as ``(10, 5)``, for a graph too large to be computed whole; None: where it is; ``()``: never.
     """
     if unknown:
         choose(next(iter(unknown)), [f.name for f in fields(Options)], "option")
@@ -63,18 +67,20 @@ def load_custom(
         kind=kind,
         metric=metric,
         loss=loss,
+        readout=readout,
         categorical=categorical,
         target=target,
         split=split,
         fractions=fractions,
         standardise=standardise,
         skip_bad=skip_bad,
+        sample_neighbors=sample_neighbors,
     )
     data = _path(data)
     if isinstance(data, Benchmark):
-        return _adjusted(data, options)
+        return with_sampling(_adjusted(data, options), sample_neighbors)
     if _is_bundle(data):
-        return _adjusted(unpack(data), options)
+        return with_sampling(_adjusted(unpack(data), options), sample_neighbors)
     how = Reading(
         target=options.targets,
         level=options.level,
@@ -83,7 +89,7 @@ def load_custom(
         given=options.split in (None, "given"),
         skip_bad=options.skip_bad,
     )
-    return assemble(_read(data, how), options)
+    return with_sampling(assemble(_read(data, how), options), sample_neighbors)
 
 
 def encode(data: Any, encoding: Encoding | None, task: Task) -> GraphSet:
@@ -117,15 +123,15 @@ def _adjusted(benchmark: Benchmark, options: Options) -> Benchmark:
     """A finished benchmark under another name, loss or metric; its splits are made, so a seed changes nothing."""
     default = Options()
     changed = [f.name for f in fields(Options) if getattr(options, f.name) != getattr(default, f.name)]
-    fixed = [c for c in changed if c not in ("name", "loss", "metric", "seed")]
+    fixed = [c for c in changed if c not in ("name", "loss", "metric", "readout", "seed", "sample_neighbors")]
     if fixed:
         raise InputError(
-            f"{benchmark.name} is a finished benchmark: {fixed[0]} cannot change (name, loss and metric can)"
+            f"{benchmark.name} is a finished benchmark: {fixed[0]} cannot change (name, loss, metric and readout can)"
         )
     if not changed:
         return benchmark
-    task = benchmark.task
-    task = dataclasses.replace(task, loss=options.loss or task.loss, metric=options.metric or task.metric)
+    asked = {name: getattr(options, name) for name in ("loss", "metric", "readout")}
+    task = dataclasses.replace(benchmark.task, **{name: value for name, value in asked.items() if value})
     return dataclasses.replace(benchmark, name=options.name or benchmark.name, task=task)
 
 

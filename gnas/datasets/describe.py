@@ -32,8 +32,10 @@ def _task_lines(task: Task) -> list[str]:
     if task.labels:
         outputs += f" ({', '.join(task.labels[:8])}{', ...' if len(task.labels) > 8 else ''})"
     inputs = f"categories {task.categories}" if task.categories else f"{task.in_channels} continuous features"
+    judged = f"loss {task.loss}; metric {UNITS[task.metric]}"
+    readout = f"; readout {task.readout}" if task.level == "graph" else ""
     lines = [
-        f"task: {task.level} {task.kind}, {outputs}; loss {task.loss}; metric {UNITS[task.metric]}",
+        f"task: {task.level} {task.kind}, {outputs}; {judged}{readout}",
         f"input: {inputs}",
     ]
     if any(s != 1 for s in task.scale):

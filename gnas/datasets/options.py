@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnas.datasets.inputs import Categorical
+from gnas.datasets.large import Asked, check_sample_neighbors
 from gnas.datasets.splits import DEFAULT_FRACTIONS, Fractions, check_fractions, check_seed
 from gnas.errors import InputError, choose
-from gnas.tasks import KINDS, LEVELS, LOSSES, METRICS
+from gnas.tasks import KINDS, LEVELS, LOSSES, METRICS, READOUTS
 
 SPLITS = ("given", "random", "stratified", "scaffold")
 
@@ -24,12 +25,14 @@ class Options:
     kind: str | None = None
     metric: str | None = None
     loss: str | None = None
+    readout: str | None = None
     categorical: Categorical = None
     target: str | Sequence[str] | None = None
     split: str | None = None
     fractions: Sequence[float] = DEFAULT_FRACTIONS
     standardise: bool = True
     skip_bad: bool = False
+    sample_neighbors: Asked = None
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
@@ -37,8 +40,10 @@ class Options:
         _one_of(self.kind, KINDS, "task kind")
         _one_of(self.metric, [m for kind in KINDS for m in METRICS[kind]], "metric")
         _one_of(self.loss, [m for kind in KINDS for m in LOSSES[kind]], "loss")
+        _one_of(self.readout, READOUTS, "readout")
         _one_of(self.split, SPLITS, "split")
         object.__setattr__(self, "fractions", check_fractions(self.fractions))
+        check_sample_neighbors(self.sample_neighbors)
         if self.name is not None and not (isinstance(self.name, str) and self.name):
             raise InputError(f"name must be a text, not {self.name!r}")
         if not isinstance(self.categorical, bool | None):

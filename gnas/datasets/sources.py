@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from gnas.datasets.compact import Compact, Splits
 from gnas.datasets.root import cache_folder, find
 from gnas.errors import InputError
 
+PARTS = "parts"  # folder of what a source that takes long has done so far
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 
 
@@ -102,7 +104,9 @@ def _keep(name: str, root: Path, relative: str, splits: Splits, source: str, not
     arrays = {key: value for split in SPLITS for key, value in splits[split].arrays(split).items()}
     try:
         path = cache_folder(root, name) / Path(relative).name
-        return write_arrays(path, arrays, {"name": name, "source": source})
+        write_arrays(path, arrays, {"name": name, "source": source})
+        shutil.rmtree(path.with_name(PARTS), ignore_errors=True)  # only now: a kill before the write would lose them
+        return path
     except OSError as error:  # a full or read-only disk: the data is usable all the same
         notes.append(f"not kept for the next time: {error}")
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from gnas.datasets.knn import UNIT, edge_strengths, nearest_edges
 from gnas.datasets.root import cache_folder, find
 from gnas.datasets.segments import Nodes, read_raw
 from gnas.datasets.slic import SLIC
-from gnas.datasets.sources import Options, Source
+from gnas.datasets.sources import PARTS, Options, Source
 from gnas.graph import GraphSet
 
 
@@ -30,10 +29,7 @@ def sources(name: str) -> tuple[Source, ...]:
         return join(name, read_prepared(name, find(root, prepared) or root / prepared), options)
 
     def from_images(root: Path, options: Options) -> Splits:
-        parts = cache_folder(root, name) / "parts"
-        splits = join(name, read_raw(name, root, parts, options), options)
-        shutil.rmtree(parts, ignore_errors=True)
-        return splits
+        return join(name, read_raw(name, root, cache_folder(root, name) / PARTS, options), options)
 
     return (
         Source("prepared", prepared, lambda root, _: find(root, prepared) is not None, from_prepared),

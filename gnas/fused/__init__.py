@@ -103,7 +103,7 @@ def gate(h: Tensor, x: Tensor, gates: Gates, plan: GatePlan) -> Tensor:
     computed here too; a dense one is a matrix product and comes ready but for its bias.
     """
     if _half(h, x, gates.dense):
-        h, x, gates = h.float(), x.float(), gates._replace(dense=gates.dense.float())
+        h, x, gates = h.float(), x.float(), Gates(*(part.float() for part in gates))
     with torch.autocast(h.device.type, enabled=False):
         return _Gate.apply(h.contiguous(), x.contiguous(), *gates, plan)  # type: ignore[no-any-return]
 
@@ -145,10 +145,9 @@ def norm_relu_mix(y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, tar
     ``y`` is ``[operations, nodes, channels]``, ``p`` one weight an operation (None: all 1); returns ``[targets, nodes,
     channels]``.
     """
-    if not _half(y):
-        return _NormReluMix.apply(y, weight, bias, p, targets, norm)  # type: ignore[no-any-return]
+    y = y.float() if _half(y) else y
     with torch.autocast(y.device.type, enabled=False):  # the statistics are sums over all nodes
-        return _NormReluMix.apply(y.float(), weight, bias, p, targets, norm)  # type: ignore[no-any-return]
+        return _NormReluMix.apply(y, weight, bias, p, targets, norm)  # type: ignore[no-any-return]
 
 
 class _NormReluMix(torch.autograd.Function):

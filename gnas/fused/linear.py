@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -35,7 +37,21 @@ def weight_gradient(h: Tensor, grad: Tensor, parts: int) -> Tensor:
         return torch.bmm(h.transpose(1, 2), grad)
     count, nodes, _ = h.shape
     rows = (count * parts, nodes // parts, -1)
-    return torch.bmm(h.view(*rows).transpose(1, 2), grad.view(*rows)).view(count, parts, h.size(2), -1).sum(1)
+    products = torch.bmm(h.view(*rows).transpose(1, 2), grad.view(*rows))
+    return _summed(products.view(count, parts, -1)).view(count, h.size(2), -1)
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
+def _summed(parts: Tensor) -> Tensor:
+    if parts.is_cuda and parts.dtype == torch.float32 and _has_triton():
+        from gnas.fused.triton_sums import sum_parts
+
+        return sum_parts(parts)
+    return parts.sum(1)
 
 
 class _Product(torch.autograd.Function):

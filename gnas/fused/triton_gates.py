@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gnas.fused.triton_sums import sum_parts
+
 if TYPE_CHECKING:
     from gnas.fused import GatePlan, Gates
 
@@ -126,7 +128,7 @@ def gate_backward(
         parts, nodes, channels, *dense.stride()[:2], len(weight), sum(sizes),
         ROWS=ROWS, BLOCK=triton.next_power_of_2(channels), SPARSE=len(weight) > 0,
     )  # fmt: skip
-    to_weight, to_bias, to_dense_bias = parts.sum(0).split(sizes)
+    to_weight, to_bias, to_dense_bias = sum_parts(parts[None])[0].split(sizes)
     if grad_x is not None:
         grad_x = grad_x[0] if sources == 1 else grad_x.sum(0)
     return (

@@ -8,6 +8,7 @@ from typing import Any
 from gnas.compare import Leaderboard, Row
 from gnas.report.record import Job, Training
 from gnas.report.words import count, duration, figure, higher_is_better, named, spread, unit
+from gnas.strategy_curves import StrategyComparison
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,21 @@ def _time(job: Job, row: Row) -> str:
     return f"The search took {duration(seconds)} and {training}." if seconds else f"{training.capitalize()}."
 
 
+def _strategies(comparison: StrategyComparison) -> str:
+    rows = comparison.rows()
+    if not rows:
+        return "No strategy has found a network that could be trained."
+    best, metric, epochs = rows[0], comparison.metric, comparison.budget["epochs"]
+    value = named(metric, best.best) + (f" ± {figure(metric, best.std)}" if best.seeds > 1 else "")
+    text = (
+        f"Of {count(len(rows), 'strategy').replace('ys', 'ies')}, {best.strategy} found the best network by validation"
+    )
+    return f"{text} within {count(epochs, 'epoch')}: {value} over {count(best.seeds, 'seed')}."
+
+
 def _so_far(job: Job) -> str:
+    if job.strategies is not None:
+        return _strategies(job.strategies)
     if job.trainings:
         if len(job.trainings) == 1 and not job.history and job.trainings[0].result:
             return _one(job.trainings[0])

@@ -29,7 +29,7 @@ class Picture:
 
 def job_pictures(job: Job) -> list[Picture]:
     """Every plot this job has material for."""
-    made = [*_comparison(job), *_training(job), *_search(job)]
+    made = [*_strategies(job), *_comparison(job), *_training(job), *_search(job)]
     return [
         Picture(title, caption, inline_svg(figure, f"{job.name}-{n}", title))
         for n, (title, caption, figure) in enumerate(made)
@@ -73,6 +73,12 @@ def _comparison(job: Job) -> Iterator[tuple[str, str, Figure]]:
     if all(row.seconds > 0 for row in board.rows):
         caption = "Seconds of one training; hollow: with the search that found the network added."
         yield "Cost against quality", caption, plots.cost_against_quality(board, search_seconds(job))
+
+
+def _strategies(job: Job) -> Iterator[tuple[str, str, Figure]]:
+    if job.strategies is not None:
+        caption = "Mean over the seeds from where all have a network; the shade spans the lowest and the highest."
+        yield "Best network so far against cost", caption, plots.best_so_far(job.strategies)
 
 
 def _training(job: Job) -> Iterator[tuple[str, str, Figure]]:

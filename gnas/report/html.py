@@ -17,7 +17,7 @@ from gnas.report.figures import comparison_pictures, job_pictures
 from gnas.report.frames import build_frames
 from gnas.report.layout import layout_cell, layout_key, rows_needed
 from gnas.report.palette import in_order
-from gnas.report.record import Job, read_job, signature
+from gnas.report.record import Job, legible, read_job, signature
 from gnas.report.reuse import snippets
 from gnas.report.svg import svg
 from gnas.report.tables import (
@@ -26,6 +26,7 @@ from gnas.report.tables import (
     rounds_table,
     runs_table,
     splits_table,
+    strategies_table,
     trainings_table,
     values_table,
 )
@@ -80,6 +81,7 @@ def watch(
         time.sleep(interval)
 
 
+@legible
 def render_job(job: Job, refresh: float = 0) -> str:
     """The page of one job as text."""
     frames = build_frames(job)
@@ -95,6 +97,7 @@ def render_job(job: Job, refresh: float = 0) -> str:
         moments=[{"drawings": frame.drawings, "text": frame.text} for frame in frames.frames],
         keys=_keys(job.genotype),
         board=leaderboard_table(job.leaderboard) if job.leaderboard else None,
+        strategies=strategies_table(job.strategies) if job.strategies else None,
         trainings=trainings_table(job) if job.trainings else None,
         rounds=rounds_table(job) if job.rounds else None,
         pictures=job_pictures(job),
@@ -107,6 +110,7 @@ def render_job(job: Job, refresh: float = 0) -> str:
     )
 
 
+@legible
 def render_comparison(jobs: list[Job]) -> str:
     """The page of several jobs as text."""
     sections = [

@@ -10,6 +10,7 @@ from gnas.compare import Leaderboard
 from gnas.formula import AGGREGATORS, FILTERS
 from gnas.genotype import Genotype
 from gnas.report.axes import head, legend, plain_log, save, sheet, whole_counts
+from gnas.report.budgets import best_so_far
 from gnas.report.palette import INK, LIGHT, SERIES, in_order, style
 from gnas.report.trajectories import (
     alpha_trajectories,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "alpha_trajectories",
+    "best_so_far",
     "cost_against_quality",
     "depth_rounds",
     "depth_trajectory",

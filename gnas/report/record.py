@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from gnas.compare import Leaderboard
 from gnas.documents import read_text
@@ -13,7 +15,10 @@ from gnas.errors import InputError
 from gnas.genotype import Genotype
 from gnas.runs import Run
 from gnas.space import SearchSpace
+from gnas.strategy_curves import StrategyComparison
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Records = list[dict[str, Any]]
 SILENT = 600.0  # seconds without a new record after which an unfinished run counts as stopped, or three epochs
 
@@ -41,6 +46,7 @@ class Job:
     history: Records = field(default_factory=list, repr=False)
     search: dict[str, Any] | None = None
     leaderboard: Leaderboard | None = None
+    strategies: StrategyComparison | None = None
     trainings: tuple[Training, ...] = ()
     rounds: tuple[dict[str, Any], ...] = ()
     result: dict[str, Any] | None = None
@@ -61,6 +67,8 @@ class Job:
         """The metric's name, as far as the folder tells it."""
         if self.leaderboard is not None:
             return self.leaderboard.metric
+        if self.strategies is not None:
+            return self.strategies.metric
         told = [(self.data or {}).get("task", {}).get("metric")]
         told += [(training.result or {}).get("metric") for training in self.trainings]
         return next((str(metric) for metric in told if metric), "metric")
@@ -87,6 +95,7 @@ class Job:
         try:
             nodes = int(self.config.get("nodes", 3))
             plain = {"nodes": nodes, "outputs": nodes, "variant": str(self.config.get("variant", "paper"))}
+            plain |= {key: self.config[key] for key in ("filters", "aggregators") if key in self.config}
             space = SearchSpace(**(told if isinstance(told, dict) else plain))
         except (InputError, ValueError, TypeError):
             return None
@@ -94,6 +103,25 @@ class Job:
         return space if all([len(link) for link in cell] == sizes for cell in record["alphas"]) else None
 
 
+def legible(read: Callable[P, T]) -> Callable[P, T]:
+    """``read``, for which a run folder whose files are not as gnas writes them is bad input, however they are wrong."""
+
+    @functools.wraps(read)
+    def checked(*args: P.args, **more: P.kwargs) -> T:
+        try:
+            return read(*args, **more)
+        except (InputError, OSError):
+            raise
+        except Exception as error:
+            first = args[0] if args else ""
+            where = first.folder if isinstance(first, Job) else first
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:160]
+            raise InputError(f"{where}: the files of this run are not as gnas writes them ({reason})") from error
+
+    return checked
+
+
+@legible
 def read_job(folder: str | Path) -> Job:
     """Read the folder of a main job, of a depth search, or of a single search or training."""
     run = Run(folder)
@@ -112,6 +140,7 @@ def read_job(folder: str | Path) -> Job:
         history=history,
         search=searching.read_json("result") if searching else None,
         leaderboard=_leaderboard(board, run.path),
+        strategies=StrategyComparison.load(run.path) if (run.path / "strategies.json").exists() else None,
         trainings=trainings,
         rounds=tuple((result or {}).get("rounds") or map(_round, rounds)),
         result=result,

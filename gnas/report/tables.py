@@ -10,6 +10,7 @@ from gnas.compare import Leaderboard
 from gnas.report.answer import best_baseline, found_row, search_seconds, verdict
 from gnas.report.record import Job, Training
 from gnas.report.words import direction, duration, figure, higher_is_better, spread, unit
+from gnas.strategy_curves import StrategyComparison
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,29 @@ def rounds_table(job: Job) -> Table:
         )
     columns = ("round", "cells at the start", "searched depth", f"validation {unit(job.metric)}", "time")
     return Table("The rounds of the depth search.", columns, tuple(rows), numeric=frozenset(range(5)))
+
+
+def strategies_table(comparison: StrategyComparison) -> Table:
+    """Strategies from best to worst, each at the end of its budget."""
+    metric = comparison.metric
+    rows = tuple(
+        (
+            Cell(row.strategy),
+            Cell(spread(metric, row.best, row.std, row.seeds), row.best),
+            Cell(figure(metric, row.halfway), row.halfway),
+            Cell(str(row.seeds), row.seeds),
+            Cell(f"{row.networks:.1f}", row.networks),
+            Cell(f"{row.epochs:.0f}", row.epochs),
+            Cell(duration(row.seconds), row.seconds),
+            Cell(f"{row.num_weights:,.0f}", row.num_weights),
+            Cell(f"{row.depth:.1f}", row.depth),
+        )
+        for row in comparison.rows()
+    )
+    columns = ("strategy", f"best validation {unit(metric)}", "at half the budget", "seeds", "networks tried")
+    caption = f"{comparison.rule} Means over the seeds; {direction(metric)}."
+    sizes = ("epochs", "time", "weights", "depth")
+    return Table(caption, (*columns, *sizes), rows, frozenset(), 1, higher_is_better(metric), frozenset(range(1, 9)))
 
 
 def splits_table(data: Mapping[str, Any]) -> Table:

@@ -14,6 +14,7 @@ from gnas.report.words import direction, unit
 from gnas.space import SearchSpace
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Record = Mapping[str, Any]
@@ -59,10 +60,19 @@ def alpha_trajectories(history: Sequence[Record], space: SearchSpace, level: int
 
 def operation_counts(history: Sequence[Record]) -> Figure:
     """How many places of level 2 each operation holds, epoch by epoch. Identity taking over is a collapse."""
+    figure, (panel,) = sheet()
+    handles, names = draw_counts(panel, history)
+    panel.set_xlabel("epoch")
+    head(panel, "places on level 2")
+    legend(figure, handles, names, loc="outside upper center", ncols=len(names))
+    return figure
+
+
+def draw_counts(panel: Axes, history: Sequence[Record]) -> tuple[list[Any], list[str]]:
+    """Stack the counts of level 2 on a panel; returns what a legend needs."""
     records = [record for record in history if "second_level" in record]
     if not records:
         raise InputError("this history holds no counts of operations")
-    figure, (panel,) = sheet()
     epochs = [record["epoch"] for record in records]
     names = in_order({"identity", *AGGREGATORS}.union(*(record["second_level"] for record in records)))
     edges = [epoch - 0.5 for epoch in epochs] + [epoch + 0.5 for epoch in epochs[-1:]]
@@ -77,13 +87,10 @@ def operation_counts(history: Sequence[Record]) -> Figure:
         }
         handles.append(panel.stairs(top, edges, baseline=floor, fill=True, **look))
         floor = top
-    panel.set_xlabel("epoch")
-    head(panel, "places on level 2")
     panel.set_xlim(edges[0], edges[-1])
     whole_epochs(panel)
     whole_counts(panel)
-    legend(figure, handles, names, loc="outside upper center", ncols=len(names))
-    return figure
+    return handles, names
 
 
 def depth_trajectory(history: Sequence[Record], cells: int | None = None, step: str = "epoch") -> Figure:

@@ -11,6 +11,7 @@ import torch
 
 from gnas.datasets.base import Benchmark
 from gnas.errors import choose
+from gnas.jobs import Runner
 from gnas.loop import Record
 from gnas.plugins import resolve
 from gnas.runs import Run
@@ -21,6 +22,7 @@ from gnas.strategies.darts import Darts
 from gnas.strategies.evolution import Evolution
 from gnas.strategies.graphnas import GraphNAS
 from gnas.strategies.random import RandomSearch
+from gnas.strategies.search_apart import WHOLE, search_apart
 from gnas.strategies.single_level import SingleLevel
 
 STRATEGIES: dict[str, Callable[..., SearchStrategy]] = {
@@ -72,14 +74,23 @@ def search(
     run: Run | None = None,
     on_epoch: Callable[[Record], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    runner: Runner | None = None,
 ) -> SearchResult:
-    """Search a network for a benchmark. Only train, val and task reach the strategy."""
+    """Search a network for a benchmark. Only train, val and task reach the strategy.
+
+    With a ``runner`` (and a ``run`` folder below its root) the work is done by its workers: each trial is a job, or the
+    whole search where every step needs the one before.
+    """
     strategy = strategy or SingleLevel()
     problem = SearchProblem(
         benchmark.train, benchmark.val, benchmark.task, space or SearchSpace(), channels, num_cells, operations
     )
-    context = SearchContext(seed, torch.device(device), engine, run, on_epoch, should_stop)
-    result = strategy.search(problem, context)
+    graphs = "" if runner is None else runner.share(benchmark, ("train", "val"))
+    context = SearchContext(seed, torch.device(device), engine, run, on_epoch, should_stop, runner, graphs)
+    if runner is not None and type(strategy) in WHOLE:
+        result = search_apart(strategy, problem, context)
+    else:
+        result = strategy.search(problem, context)
     if run is not None:
         run.write_genotype(result.genotype)
         run.write_json("result", result.to_dict())

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import torch
 
+from gnas.errors import InputError
 from gnas.graph import GraphSet
+from gnas.jobs import Runner
 from gnas.loop import Record
 from gnas.runs import Run
 from gnas.space import SearchSpace
 from gnas.stage import OperationTypes
 from gnas.tasks import Task
+
+KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class SearchContext:
     run: Run | None = None
     on_epoch: Callable[[Record], None] | None = None
     should_stop: Callable[[], bool] | None = None
+    runner: Runner | None = None  # workers for trials, with a run folder
+    graphs: str = ""  # what they know the problem's graphs by
 
 
 class Architecture(Protocol):
@@ -85,3 +93,15 @@ class SearchStrategy(Protocol):
     def name(self) -> str: ...
 
     def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult: ...
+
+
+def check_types(settings: Any) -> None:
+    """Settings come from files and command lines: a value that is not of its field's type is an error that names it."""
+    kinds = {"int": Integral, "float": Real, "bool": bool, "str": str}
+    for known in fields(settings):
+        value, (word, *other) = getattr(settings, known.name), str(known.type).split(" | ")
+        if word not in kinds or (value is None and other == ["None"]):
+            continue
+        right = isinstance(value, kinds[word]) and (word == "bool" or not isinstance(value, bool))
+        if not right or (word == "float" and not math.isfinite(value)):
+            raise InputError(f"{known.name} is {value!r}; it must be {KINDS[word]}")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 
 from gnas.engine import take_turns
 from gnas.errors import InputError, choose
-from gnas.loop import Record
+from gnas.loop import NotFinite, Record
 from gnas.network import GraphModule
 from gnas.runs import Run
-from gnas.store import GraphStore
-from gnas.strategies.base import SearchContext, SearchProblem
+from gnas.store import Store
+from gnas.strategies.base import SearchContext, SearchProblem, check_types
 from gnas.training import PRECISIONS, TrainConfig, Trainer
 
 
@@ -34,6 +35,7 @@ class TrialSettings:
     precision: str = "tf32"
 
     def __post_init__(self) -> None:
+        check_types(self)
         choose(self.precision, PRECISIONS, "precision")
         for name in ("trials", "epochs", "batch_size"):
             if getattr(self, name) < 1:
@@ -51,9 +53,10 @@ def train_briefly(
     settings: TrialSettings,
     problem: SearchProblem,
     context: SearchContext,
-    stores: Mapping[str, GraphStore],
+    stores: Mapping[str, Store],
     seed: int,
     folder: Run | None = None,
+    on_epoch: Callable[[Record], None] | None = None,
 ) -> Record:
     """Train on ``stores["train"]`` and give the figures of the best epoch on ``stores["val"]``; there is no test split.
 
@@ -67,7 +70,7 @@ def train_briefly(
         engine=context.engine,
         checkpoint_every=max(1, settings.epochs // 4),
     )
-    trainer = Trainer(model, config, seed, context.device, dict(stores), folder, should_stop=context.should_stop)
+    trainer = Trainer(model, config, seed, context.device, dict(stores), folder, on_epoch, context.should_stop)
     torch.manual_seed(seed)
     take_turns([trainer.steps()])
     best = trainer.history[trainer.best_epoch - 1]
@@ -78,3 +81,23 @@ def train_briefly(
         "epochs": trainer.epoch,
         "seconds": trainer.seconds,
     }
+
+
+def judge(
+    model: GraphModule,
+    settings: TrialSettings,
+    problem: SearchProblem,
+    context: SearchContext,
+    stores: Mapping[str, Store],
+    seed: int,
+    folder: Run | None = None,
+    on_epoch: Callable[[Record], None] | None = None,
+) -> Record:
+    """The outcome of a trial; one that failed has no metric, and is charged in full."""
+    started = time.perf_counter()
+    weights = {"num_weights": model.num_weights()}
+    try:
+        return {**weights, **train_briefly(model, settings, problem, context, stores, seed, folder, on_epoch)}
+    except (NotFinite, torch.OutOfMemoryError) as error:
+        reason, seconds = str(error).splitlines()[0], time.perf_counter() - started
+        return {**weights, "val_metric": None, "failed": reason, "epochs": settings.epochs, "seconds": seconds}

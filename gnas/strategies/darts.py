@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from gnas import distributed
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.optim import autocast
@@ -43,8 +44,8 @@ class DartsSearch(GradientSearch):
         if self.step_number == 0:
             self.begin_epoch()
         size = self.settings.batch_size
-        held_out = self.held_out.plan(size, self.generator)
-        ours = self.store.plan(size, self.generator)
+        held_out = self.held_out.plan(size, self.generator, share=distributed.share())
+        ours = self.store.plan(size, self.generator, share=distributed.share())
         return [(p, held_out[k % len(held_out)]) for k, p in enumerate(ours)]
 
     def _step(self, *planned: Planned) -> None:
@@ -59,18 +60,17 @@ class DartsSearch(GradientSearch):
 
     def _weight_step(self, train: GraphBatch) -> None:
         weights = self.supernet.weights()
-        with autocast(self.engine.device, self.settings.precision):
-            out = self.supernet(train)
-            loss = self.problem.task.loss_value(out, train)
-        for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
-            weight.grad = gradient
+        out, share = self._forward(train)
+        loss, gradients = distributed.gradients(share, weights)
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient.contiguous()  # the optimiser's single kernel wants it
         if self.settings.clip:
             torch.nn.utils.clip_grad_norm_(weights, self.settings.clip)
         self.weight_optimizer.step()
         self.meter.add(out, train, loss)
 
-    def _first_order(self, val: GraphBatch) -> tuple[Tensor, ...]:
-        return torch.autograd.grad(self._loss(val), self.supernet.alphas())
+    def _first_order(self, val: GraphBatch) -> list[Tensor]:
+        return self._gradients(val, self.supernet.alphas())
 
     def unrolled_gradients(self, train: GraphBatch, val: GraphBatch) -> list[Tensor]:
         r"""Gradient of :math:`L_{val}(w', \alpha)` with :math:`w' = w - \xi \nabla_w L_{train}(w, \alpha)`.
@@ -82,13 +82,13 @@ class DartsSearch(GradientSearch):
         weights, alphas = supernet.weights(), supernet.alphas()
         rate = self.weight_optimizer.param_groups[0]["lr"]
         saved = [w.detach().clone() for w in weights]
-        ahead = torch.autograd.grad(self._loss(train), weights)
+        ahead = self._gradients(train, weights)
         with torch.no_grad():
             for weight, gradient in zip(weights, ahead, strict=True):
                 buffer = self.weight_optimizer.state[weight].get("momentum_buffer")
                 step = gradient + settings.weight_decay * weight
                 weight.sub_(rate * (step if buffer is None else step + settings.momentum * buffer))
-        gradients = torch.autograd.grad(self._loss(val), [*alphas, *weights])
+        gradients = self._gradients(val, [*alphas, *weights])
         direct, direction = gradients[: len(alphas)], gradients[len(alphas) :]
         scale = REACH / torch.stack([d.norm() for d in direction]).norm().clamp_min(1e-12)
         sides = [self._alpha_gradient_at(train, weights, saved, direction, sign * scale) for sign in (1.0, -1.0)]
@@ -100,15 +100,20 @@ class DartsSearch(GradientSearch):
         train: GraphBatch,
         weights: list[nn.Parameter],
         saved: list[Tensor],
-        direction: tuple[Tensor, ...],
+        direction: list[Tensor],
         distance: Tensor,
-    ) -> tuple[Tensor, ...]:
+    ) -> list[Tensor]:
         _set(weights, [s + distance * d for s, d in zip(saved, direction, strict=True)])
-        return torch.autograd.grad(self._loss(train), self.supernet.alphas())
+        return self._gradients(train, self.supernet.alphas())
 
-    def _loss(self, batch: GraphBatch) -> Tensor:
-        with autocast(self.engine.device, self.settings.precision):
-            return self.problem.task.loss_value(self.supernet(batch), batch)
+    def _gradients(self, batch: GraphBatch, parameters: list[nn.Parameter]) -> list[Tensor]:
+        return distributed.gradients(self._forward(batch)[1], parameters)[1]
+
+    def _forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """Outputs and loss of a batch, or of this process's share of it."""
+        with autocast(self.engine.device, self.settings.precision), distributed.shared_norms(self.settings.sync_bn):
+            out = self.supernet(batch)
+            return out, self.problem.task.loss_value(out, batch, distributed.total)
 
 
 @torch.no_grad()

@@ -84,6 +84,10 @@ class _EvolutionTrials(GenotypeTrials):
         parent = max((living[int(k)] for k in chosen), key=self._fitness)
         return self.problem.space.mutate(self.read(parent["genotype"]), self.rng)
 
+    def independent(self) -> int:
+        """The first population is drawn uniformly; after that every outcome counts."""
+        return max(1, self.settings.population - len(self.history))
+
     def build(self, candidate: Any) -> GraphModule:
         return super().build(candidate) if self.supernet is None else self.supernet.inherit_weights(candidate)
 

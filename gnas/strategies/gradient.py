@@ -10,16 +10,19 @@ from typing import Any
 
 import torch
 
-from gnas.engine import Engine, take_turns
-from gnas.errors import InputError
+from gnas import distributed
+from gnas.engine import Engine, mode_for, take_turns
+from gnas.errors import InputError, choose
 from gnas.evaluation import Evaluator
 from gnas.genotype import Genotype
 from gnas.graph import GraphSet
 from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
 from gnas.optim import adam, restore, set_rate, sgd, use_precision
-from gnas.store import GraphStore, Planned
-from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
+from gnas.sampling import open_store
+from gnas.store import Planned
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, check_types
 from gnas.supernet import Supernet
+from gnas.training import PRECISIONS
 
 DECIDED = 5  # epochs before which the choices say little
 
@@ -39,8 +42,11 @@ class GradientSettings:
     share_alphas: bool = False
     stop_on_collapse: float | None = None
     precision: str = "tf32"
+    sync_bn: bool = False  # of several processes: batch norm over the nodes of all of them
 
     def __post_init__(self) -> None:
+        check_types(self)
+        choose(self.precision, PRECISIONS, "precision")
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be at least 1")
@@ -70,6 +76,7 @@ class GradientSearch(EpochLoop):
             operations=problem.operations,
         ).to(context.device)
         self.supernet.train()
+        distributed.same_start(self.supernet)
         device = context.device
         self.weight_optimizer = sgd(
             self.supernet.weights(), settings.lr, settings.momentum, settings.weight_decay, device
@@ -78,17 +85,19 @@ class GradientSearch(EpochLoop):
             self.supernet.alphas(), settings.alpha_lr, settings.alpha_weight_decay, device, betas=(0.5, 0.999)
         )
         first, second = self._halves()
-        self.store, self.held_out = GraphStore(first, device), GraphStore(second, device)
+        self.store, self.held_out = open_store(first, device), open_store(second, device)
         steps = steps_per_epoch(self.store, settings.batch_size)
         self.meter = Meter(problem.task, device, steps)
-        self.engine = Engine(self._step, device, context.engine)
+        mode = mode_for(context.engine, self.store, self.held_out)
+        self.engine = Engine(self._step, device, mode, parts=self.supernet.parts())
         self.evaluator = Evaluator(
             self.supernet,
-            GraphStore(problem.val, device),
+            open_store(problem.val, device),
             settings.batch_size,
             context.engine,
             settings.precision,
             self.engine.stream,
+            "val",
         )
 
     def _halves(self) -> tuple[GraphSet, GraphSet]:
@@ -115,15 +124,17 @@ class GradientSearch(EpochLoop):
     def plan(self) -> list[tuple[Planned, ...]]:
         if self.step_number == 0:
             self.begin_epoch()
-        return [(p,) for p in self.store.plan(self.settings.batch_size, self.generator)]
+        plan = self.store.plan(self.settings.batch_size, self.generator, share=distributed.share())
+        return [(p,) for p in plan]
 
     def finish_epoch(self) -> Record:
+        distributed.settle(self.supernet)
         rate = self.rate()
         train = self.meter.read(self.epoch)
         val = self.evaluator(self.epoch)
         genotype = self.supernet.genotype()
         collapse = identity_share(genotype)
-        if self.epoch + 1 >= DECIDED and collapse >= 0.5 and not self.warned:
+        if has_collapsed(self.epoch + 1, collapse) and not self.warned:
             self.warned = True
             warnings.warn(
                 f"epoch {self.epoch + 1}: identity holds {collapse:.0%} of the aggregation places (collapse): little is passed "
@@ -153,6 +164,7 @@ class GradientSearch(EpochLoop):
         restore(self.weight_optimizer, state["weights"])
         restore(self.alpha_optimizer, state["alphas"])
         self.meter.load_state(state["meter"])
+        self.warned = any(has_collapsed(record["epoch"], record["identity_share"]) for record in self.history)
 
     def search(self, name: str) -> SearchResult:
         """Run to the end and derive."""
@@ -167,6 +179,11 @@ class GradientSearch(EpochLoop):
         if self.done and len(self.history) > 1:
             return Genotype.from_yaml(self.history[-2]["genotype"])
         return self.supernet.genotype()
+
+
+def has_collapsed(epoch: int, share: float) -> bool:
+    """Whether identity has taken over, at an epoch at which the choices say something."""
+    return epoch >= DECIDED and share >= 0.5
 
 
 def identity_share(genotype: Genotype) -> float:

@@ -12,6 +12,7 @@ from gnas.documents import digits, mapping, parse_yaml, read_text, sequence, sho
 from gnas.errors import InputError, choose
 from gnas.files import write_atomic
 from gnas.formula import located
+from gnas.genotype import Genotype
 from gnas.network import GraphModule
 from gnas.tasks import Task
 
@@ -110,6 +111,12 @@ class GraphNASArchitecture:
     def save(self, path: str | Path) -> Path:
         """Write the YAML file; a crash leaves the old file or the new one."""
         return write_atomic(path, self.to_yaml())
+
+
+def architecture_from_yaml(text: str) -> Genotype | GraphNASArchitecture:
+    """What a ``to_yaml`` wrote, of either kind."""
+    graphnas = text.startswith("format: gnas-graphnas")
+    return GraphNASArchitecture.from_yaml(text) if graphnas else Genotype.from_yaml(text)
 
 
 def _layer_from(entry: object) -> LayerChoice:

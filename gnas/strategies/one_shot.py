@@ -10,13 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnas.engine import Engine, take_turns
+from gnas import distributed
+from gnas.engine import Engine, mode_for, take_turns
 from gnas.graph import GraphBatch
 from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
 from gnas.optim import adam, autocast, restore
 from gnas.runs import Run
 from gnas.space import SearchSpace
-from gnas.store import Capacity, GraphStore, Planned
+from gnas.store import Capacity, Planned, Store
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.supernet import Supernet
 
@@ -28,7 +29,7 @@ class OneShotTraining(EpochLoop):
         self,
         problem: SearchProblem,
         context: SearchContext,
-        store: GraphStore,
+        store: Store,
         epochs: int,
         batch_size: int,
         lr: float,
@@ -41,11 +42,13 @@ class OneShotTraining(EpochLoop):
         self.supernet = Supernet(
             problem.space, problem.task, problem.channels, problem.num_cells, operations=problem.operations
         ).to(context.device)
+        distributed.same_start(self.supernet)
         self.optimizer = adam(self.supernet.weights(), lr, 0.0, context.device)
         self.options = candidate_positions(problem.space)
         self.width = sum(len(link.candidates) for link in problem.space.links())
         self.meter = Meter(problem.task, context.device, steps_per_epoch(store, batch_size))
-        self.engine = Engine(self._step, context.device, context.engine)
+        mode = mode_for(context.engine, store)
+        self.engine = Engine(self._step, context.device, mode, parts=self.supernet.parts())
 
     def train(self) -> Supernet:
         """Run to the end, or go on from where the run folder stands."""
@@ -56,7 +59,7 @@ class OneShotTraining(EpochLoop):
         if self.step_number == 0:
             with self.engine.on_stream():
                 self.meter.reset()
-        batches = self.store.plan(self.batch_size, self.generator)
+        batches = self.store.plan(self.batch_size, self.generator, share=distributed.share())
         device = self.engine.device
         # A path travels as a batch does, as numbers in a tensor: a recorded step can then be replayed with another one.
         return [(batch, Planned(self.draw().to(device), Capacity(0, 0, True))) for batch in batches]
@@ -75,12 +78,14 @@ class OneShotTraining(EpochLoop):
         with autocast(self.engine.device, self.precision):
             batch = self.store.batch(here.ids, here.capacity)
             out = along(self.supernet, batch, path.ids)
-            loss = self.task.loss_value(out, batch)
+            loss = self.task.loss_value(out, batch, distributed.total)
         loss.backward()
+        loss = distributed.reduce_gradients(loss, self.supernet.weights())
         self.optimizer.step()
         self.meter.add(out, batch, loss)
 
     def finish_epoch(self) -> Record:
+        distributed.settle(self.supernet)
         train = self.meter.read(self.epoch)
         return {"train_loss": train["loss"], "train_metric": train["metric"]}
 

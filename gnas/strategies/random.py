@@ -27,6 +27,10 @@ class GenotypeTrials(TrialSearch):
     def propose(self) -> Genotype:
         return self.problem.space.sample(self.rng, self.problem.num_cells)
 
+    def independent(self) -> int:
+        drawn = type(self).propose is GenotypeTrials.propose
+        return self.settings.trials if drawn else 1  # nothing is learned from draws
+
     def build(self, candidate: Genotype) -> GraphModule:
         problem = self.problem
         return Network(candidate, problem.task, problem.channels, operations=problem.operations)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from gnas import distributed
 from gnas.optim import autocast
 from gnas.store import Planned
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
@@ -29,11 +30,12 @@ class SingleLevelSearch(GradientSearch):
         (here,) = planned
         supernet, task = self.supernet, self.problem.task
         supernet.zero_grad(set_to_none=True)
-        with autocast(self.engine.device, self.settings.precision):
+        with autocast(self.engine.device, self.settings.precision), distributed.shared_norms(self.settings.sync_bn):
             batch = self.store.batch(here.ids, here.capacity)
             out = supernet(batch)
-            loss = task.loss_value(out, batch)
+            loss = task.loss_value(out, batch, distributed.total)
         loss.backward()
+        loss = distributed.reduce_gradients(loss, list(supernet.parameters()))
         if self.settings.clip:
             torch.nn.utils.clip_grad_norm_(supernet.weights(), self.settings.clip)
         self.weight_optimizer.step()

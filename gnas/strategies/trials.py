@@ -6,19 +6,21 @@ The budget is counted the same way for all of them: epochs trained and seconds s
 from __future__ import annotations
 
 import gc
-import time
 from typing import Any
 
 import numpy as np
 import torch
 
+from gnas import distributed
+from gnas.jobs import Runner
 from gnas.loop import NotFinite, Record
 from gnas.network import GraphModule
 from gnas.optim import use_precision
 from gnas.runs import Interrupted, Run
-from gnas.store import GraphStore
+from gnas.sampling import open_store
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
-from gnas.strategies.brief import TrialSettings, train_briefly
+from gnas.strategies.brief import TrialSettings, judge
+from gnas.strategies.trials_apart import Trial, train_apart
 
 
 class TrialSearch:
@@ -34,7 +36,7 @@ class TrialSearch:
         self.settings, self.problem, self.context = settings, problem, context
         self.rng = np.random.default_rng(context.seed)
         splits = {"train": problem.train, "val": problem.val}
-        self.stores = {name: GraphStore(split, context.device) for name, split in splits.items()}
+        self.stores = {name: open_store(split, context.device) for name, split in splits.items()}
         self.history: list[Record] = []
         self.trained_epochs, self.seconds = 0, 0.0
 
@@ -59,6 +61,10 @@ class TrialSearch:
     def learn(self, val_metric: float | None) -> None:
         """Take the outcome of the last proposal into account; None where its training failed."""
 
+    def independent(self) -> int:
+        """How many proposals from here on do not depend on the outcomes of each other."""
+        return 1
+
     def state(self) -> dict[str, Any]:
         """What future proposals depend on besides ``self.rng`` and ``self.history``."""
         return {}
@@ -70,12 +76,16 @@ class TrialSearch:
 
     def search(self, name: str) -> SearchResult:
         """Run until the budget is spent; the best candidate by validation is the result."""
+        runner, run = self.context.runner, self.context.run
         cost = self.prepare(self._resume())
         if not self.history:
             self.trained_epochs, self.seconds = cost
         while not self._spent():
             self._stop_if_asked()
-            self._one_trial()
+            if runner is None or run is None:
+                self._one_trial()
+            else:
+                self._trials_apart(runner, run)
         best = self.best()
         if best is None:
             raise NotFinite(f"all {len(self.history)} trials failed: {self.history[-1]['failed']}")
@@ -98,17 +108,49 @@ class TrialSearch:
         s = self.settings
         if len(self.history) >= s.trials:
             return True
-        if s.max_seconds is not None and self.history and self.seconds >= s.max_seconds:
+        if s.max_seconds is not None and self.history and distributed.any_of(self.seconds >= s.max_seconds):
             return True
         return s.max_epochs is not None and self.trained_epochs + s.epochs > s.max_epochs
 
     def _stop_if_asked(self) -> None:
-        if self.context.should_stop is not None and self.context.should_stop():
+        if self.context.should_stop is not None and distributed.any_of(self.context.should_stop()):
             raise Interrupted(f"stopped before trial {len(self.history) + 1}")
 
     def _one_trial(self) -> None:
-        candidate, seed = self.propose(), int(self.rng.integers(2**31))
-        outcome = self._train(candidate, seed)
+        candidate, seed = self._draw()
+        self._take(candidate, self._train(candidate, seed))
+
+    def _draw(self) -> tuple[Any, int]:
+        return self.propose(), int(self.rng.integers(2**31))
+
+    def _trials_apart(self, runner: Runner, run: Run) -> None:
+        """Trials on workers: as many at once as do not depend on each other, remembered in the order they were drawn."""
+        drawn = []
+        for number in range(len(self.history) + 1, len(self.history) + 1 + self._ahead(runner)):
+            candidate, seed = self._draw()
+            torch.manual_seed(seed)
+            trial = Trial(number, candidate, seed, self.build(candidate))
+            drawn.append((trial, self.rng.bit_generator.state))
+        outcomes = train_apart([trial for trial, _ in drawn], self.settings, self.problem, self.context, runner, run)
+        for (trial, state), outcome in zip(drawn, outcomes, strict=False):
+            self.rng.bit_generator.state = state  # what is saved does not know of later draws
+            self._take(trial.candidate, outcome)
+            runner.keep(run.path)  # before the trial's own folder goes
+            runner.forget(trial.folder(runner, run))
+            if self._spent():
+                break
+        outcomes.close()
+        for trial, _ in drawn:
+            runner.forget(trial.folder(runner, run))
+
+    def _ahead(self, runner: Runner) -> int:
+        s = self.settings
+        most = min(self.independent(), s.trials - len(self.history))
+        if s.max_epochs is not None:
+            most = min(most, (s.max_epochs - self.trained_epochs) // s.epochs)
+        return most if s.max_seconds is None else min(most, runner.pool.width)
+
+    def _take(self, candidate: Any, outcome: Record) -> None:
         self.learn(outcome["val_metric"])
         self.trained_epochs += outcome.pop("epochs")
         self.seconds += outcome.pop("seconds")
@@ -129,20 +171,12 @@ class TrialSearch:
         self._keep(record)
 
     def _train(self, candidate: Any, seed: int) -> Record:
-        """Train a candidate on train and judge it on val; a failed trial is charged in full."""
-        started = time.perf_counter()
+        """Train a candidate on train and judge it on val."""
         torch.manual_seed(seed)
         model = self.build(candidate)
-        weights = {"num_weights": model.num_weights()}
         folder = self._folder(candidate)
         try:
-            return {
-                **weights,
-                **train_briefly(model, self.settings, self.problem, self.context, self.stores, seed, folder),
-            }
-        except (NotFinite, torch.OutOfMemoryError) as error:
-            reason, seconds = str(error).splitlines()[0], time.perf_counter() - started
-            return {**weights, "val_metric": None, "failed": reason, "epochs": self.settings.epochs, "seconds": seconds}
+            return judge(model, self.settings, self.problem, self.context, self.stores, seed, folder)
         finally:
             if folder is not None:
                 folder.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,17 @@ from terminal import TINY, Ended, gnas, write_graphs
 def rings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny dataset of a user's own."""
     return write_graphs(tmp_path_factory.mktemp("data") / "rings")
+
+
+@pytest.fixture(scope="session")
+def two_targets(rings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same graphs with two columns to choose from, whose names look like numbers, and no split."""
+    folder = tmp_path_factory.mktemp("data") / "two"
+    shutil.copytree(rings, folder)
+    lines = (folder / "graphs.csv").read_text().splitlines()[1:]
+    rows = [f"{number},{y},{1 - float(y):.6f}" for number, y, _ in (line.split(",") for line in lines)]
+    (folder / "graphs.csv").write_text("\n".join(["graph_id,10,20", *rows]) + "\n")
+    return folder
 
 
 @pytest.fixture(scope="session")

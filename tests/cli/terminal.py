@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -107,9 +108,22 @@ class Nursery:
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
 
-    def start(self, *words: object, die_at: int = 0) -> int:
-        """The process id of a command that runs now; it kills itself at its ``die_at``-th write, if that is given."""
-        task = {"argv": [str(word) for word in words], "log": str(self.log), "die_at": die_at}
+    def start(
+        self,
+        *words: object,
+        die_at: int = 0,
+        full_at: int = 0,
+        among: str = "",
+        jumps: bool = False,
+        small: bool = False,
+    ) -> int:
+        """The process id of a command that runs now.
+
+        It kills itself at its ``die_at``-th write (of a file with ``among`` in its path), or finds the disk full from its
+        ``full_at``-th on; its clock ``jumps``; the paper's datasets are ``small``.
+        """
+        task = {"argv": [str(word) for word in words], "log": str(self.log), "die_at": die_at, "full_at": full_at}
+        task |= {"among": among, "jumps": jumps, "small": small}
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(task) + "\n")
         self.process.stdin.flush()
@@ -126,6 +140,11 @@ class Nursery:
     def said(self) -> str:
         """What the last command printed, and at the end how many writes it made."""
         return self.log.read_text()
+
+    def writes(self) -> int:
+        """How many writes the last command made, if it ended by itself."""
+        found = re.findall(r"writes: (\d+)", self.said())
+        return int(found[-1]) if found else 0
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Every command explains itself, quickly."""
+"""The contract of every command: help with an example, --json, --quiet, and help that comes at once."""
 
 from __future__ import annotations
 
@@ -9,31 +9,67 @@ import sys
 
 import pytest
 from terminal import gnas
+from typer.main import get_command
 
-COMMANDS = (
-    *("search", "train", "depth", "compare", "predict", "export", "report", "draw", "doctor", "runs"),
-    *("runs list", "runs show", "runs delete"),
-)
+from gnas.cli import app
+from gnas.cli.data import data_app
+
+TOP = get_command(app).commands  # type: ignore[attr-defined]
+GROUPS = {"runs": TOP["runs"], "data": get_command(data_app)}
+INNER = [f"{name} {inner}" for name, group in GROUPS.items() for inner in group.commands]  # type: ignore[attr-defined]
+COMMANDS = [name for name in TOP if name not in GROUPS] + INNER
+SHARED = ("out", "seed", "cells", "channels", "epochs", "strategy", "device", "data-root", "resume", "force")
+
+
+def text_of(command: str) -> str:
+    ended = gnas(*command.split(), "--help")
+    assert ended.code == 0
+    return ended.out
+
+
+def test_all_commands_are_there() -> None:
+    wanted = {"search", "train", "depth", "compare", "predict", "export", "report", "draw", "data", "runs", "doctor"}
+    assert wanted <= set(TOP)
+    assert {"runs list", "runs show", "runs delete"} <= set(INNER)
+    assert {"data list", "data prepare", "data check", "data pack"} <= set(INNER)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *GROUPS])
+def test_help_has_a_sentence_and_an_example(command: str) -> None:
+    text = text_of(command)
+    assert re.search(rf"Examples?:\s+\$ gnas {command}", text), text
+    assert re.search(r"Usage: .*\n\s*\n\s*\w+.*\.", text), text
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_an_example(command: str) -> None:
-    ended = gnas(*command.split(), "--help")
-    assert ended.code == 0
-    assert re.search(rf"Examples?:\s+\$ gnas {command}", ended.out), ended.out
-
-
-@pytest.mark.parametrize("command", [command for command in COMMANDS if command != "runs"])
 def test_every_command_has_json_and_quiet(command: str) -> None:
-    text = gnas(*command.split(), "--help").out
+    text = text_of(command)
     assert "--json" in text
     assert "--quiet" in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_wrong_option_is_wrong_use(command: str) -> None:
+    ended = gnas(*command.split(), "--no-such-option")
+    assert ended.code == 2, ended
+    assert ended.err.startswith("error: "), ended.err
+    assert len(ended.err.splitlines()) == 1
+    assert f"see gnas {command} --help" in ended.err
+
+
+def test_the_same_words_everywhere() -> None:
+    for command in ("search", "train", "depth"):
+        text = text_of(command)
+        missing = [word for word in SHARED if f"--{word}" not in text]
+        assert missing == (["strategy"] if command == "train" else []), command
+    for command in COMMANDS:  # nothing that means the same goes by another name
+        assert not re.search(r"--(output-dir|folder|random-seed|layers|width|hidden|gpu|overwrite)\b", text_of(command))
 
 
 def test_the_first_help_lists_all_commands() -> None:
     ended = gnas()
     assert ended.code == 0
-    for command in (*COMMANDS[:10], "data"):
+    for command in TOP:
         assert re.search(rf"^\W*{command}\b", ended.out, re.MULTILINE), command
     assert gnas("runs").code == 0
     assert gnas("--version").out.startswith("gnas ")
@@ -43,8 +79,28 @@ def test_data_is_reached_through_the_door() -> None:
     ended = gnas("data")
     assert ended.code == 0
     assert "prepare" in ended.out
-    assert gnas("data", "list", "--json").out.lstrip().startswith("[")
-    assert "--data-root" in gnas("data", "list", "--help").out
+    assert "zinc" in [row["name"] for row in gnas("data", "list", "--json").json["benchmarks"]]
+    assert gnas("data", "list", "--quiet").out == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("data", "list"),
+        ("data", "prepare", "digits"),
+        ("data", "check", "cluster-mini"),
+        ("data", "pack", "cluster-mini", "-o", "graphs.npz"),
+        ("runs", "list", "."),
+        ("doctor",),
+        ("draw", "--formula", "mean", "-o", "mean.svg"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_json_is_one_object_and_quiet_is_silent(words: tuple[str, ...]) -> None:
+    ended = gnas(*words, "--json")
+    assert isinstance(ended.json, dict)
+    again = gnas(*words, "--quiet", *(["--force"] if "-o" in words else []))
+    assert (again.code, again.out, again.err) == (ended.code, "", "")
 
 
 def test_help_is_quick_and_imports_no_torch() -> None:

@@ -40,17 +40,13 @@ def whole(place: Path, starter: Nursery) -> tuple[Path, int, float]:
     started = time.monotonic()
     starter.start(*command(place, "whole"))
     assert starter.wait() == 0, starter.said()
-    return place / "whole", writes(starter), time.monotonic() - started
+    return place / "whole", starter.writes(), time.monotonic() - started
 
 
 def command(place: Path, name: str) -> list[object]:
     trials = () if STRATEGY.startswith(("single", "darts")) else ("--set", "strategy_settings.trials=4")
     device = () if DEVICE == "cpu" else ("--device", DEVICE, "--deterministic")
     return ["search", place / "rings", *TINY, "--strategy", STRATEGY, *trials, *device, "--out", place / name]
-
-
-def writes(starter: Nursery) -> int:
-    return int(re.findall(r"writes: (\d+)", starter.said())[-1])
 
 
 def test_killed_at_random_moments_it_goes_on_to_the_same_result(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from gnas.cli.bars import Bars
 from gnas.cli.progress import Stages
 from gnas.cli.screen import Screen, cells, finite
 from gnas.cli.stage import Stage, View
+from gnas.loop import Step
 
 
 class Clock:
@@ -45,6 +47,17 @@ def test_lines_come_at_most_every_two_seconds() -> None:
     assert lines[0] == "search: epoch 16 of 100; val 0.5000, depth 2; about 10 s left"
     assert lines[-2:] == ["search: 100 epochs in 12 s; val 0.5000, depth 2", "train gin: 1 epoch in 0.5 s; val 0.2500"]
     assert len(lines) == 8
+
+
+def test_parts_side_by_side_end_once_each_with_their_own_time() -> None:
+    clock, (screen, text) = Clock(), paper()
+    plan = [Stage("train gcn", "train gcn", 2), Stage("train gin", "train gin", 2), Stage("train mlp", "train mlp", 2)]
+    with Stages(screen, plan, "mae", side_by_side=True, clock=clock) as stages:
+        for name, epoch in (("gin", 1), ("gcn", 1), ("gin", 2), ("gcn", 2)):
+            clock.now += 0.4
+            stages.on_epoch({"stage": "train", "model": name, "seed": 1, "epoch": epoch, "val_metric": 0.25})
+    lines = text.getvalue().replace("\xa0", " ").splitlines()
+    assert lines == ["train gcn: 2 epochs in 1.2 s; val 0.2500", "train gin: 2 epochs in 1.2 s; val 0.2500"]
 
 
 def test_time_left_after_a_resume_counts_only_what_was_done_now() -> None:
@@ -113,3 +126,88 @@ def test_equal_cells_share_a_line() -> None:
 
 def test_json_has_no_numbers_that_are_none() -> None:
     assert finite({"a": [float("nan"), 1.5, (float("inf"),)], 2: True}) == {"a": [None, 1.5, [None]], "2": True}
+
+
+def step(epoch: int, number: int, folder: str = "runs/x/search", steps: int = 100) -> Step:
+    return Step(Path(folder), epoch, 10, number, steps)
+
+
+def test_a_long_epoch_tells_how_far_it_is() -> None:
+    clock, (screen, text) = Clock(), paper()
+    with Stages(screen, [Stage("search", "search", 10)], "mae", clock=clock) as stages:
+        for epoch in range(2):
+            for number in range(1, 101):
+                clock.now += 0.25
+                stages.on_step(step(epoch, number))
+            stages.on_epoch(record(epoch + 1))
+    lines = text.getvalue().replace("\xa0", " ").splitlines()
+    assert lines[:3] == [
+        "search: epoch 1 of 10, step 40 of 100; about 4 min left",
+        "search: epoch 1 of 10, step 80 of 100; about 3 min 50 s left",
+        "search: epoch 1 of 10; val 0.5000, depth 2; about 3 min 45 s left",
+    ]
+    assert lines[-1] == "search: 2 epochs in 50 s; val 0.5000, depth 2"
+
+
+def test_short_epochs_tell_nothing_of_their_steps() -> None:
+    clock, (screen, text) = Clock(), paper()
+    with Stages(screen, [Stage("search", "search", 10)], "mae", clock=clock) as stages:
+        for epoch in range(10):
+            for number in range(1, 101):
+                clock.now += 0.015625
+                stages.on_step(step(epoch, number))
+            stages.on_epoch(record(epoch + 1))
+    assert "step" not in text.getvalue()
+
+
+def test_steps_of_a_resumed_run_and_of_seeds_at_once() -> None:
+    clock, (screen, _) = Clock(), paper()
+    stage = Stage("train gin", "train gin", 10, seeds=2)
+    with Stages(screen, [Stage("search", "search", 5), stage], "mae", clock=clock) as stages:
+        clock.now += 3
+        stages.on_step(step(4, 50, "runs/x/trained/gin/seed-1"))
+        stages.on_step(step(4, 25, "runs/x/trained/gin/seed-2"))
+        assert stages.current is stage
+        assert (stage.done, stage.reached, stage.skipped, stage.total) == (8, 8.75, 8, 20)
+        assert stage.left(clock.now) == 3 / 0.75 * (20 - 8.75)
+        stages.on_epoch({"model": "gin", "seed": 1, "epoch": 5, "val_metric": 1.0})
+        assert (stage.done, stage.reached) == (9, 9.25)
+
+
+def test_steps_of_trials_are_shares_of_a_trial() -> None:
+    clock, (screen, _) = Clock(), paper()
+    stage = Stage("search", "search", 20, unit="trial")
+    with Stages(screen, [stage], "mae", clock=clock) as stages:
+        stages.on_step(step(5, 50, "runs/x/search/trial"))
+        assert (stage.done, stage.reached) == (0, 0.55)
+        stages.on_epoch(record(1))
+        assert stage.reached == 1
+        stages.on_step(step(0, 50, "elsewhere/unknown"))  # of a job that is not ours
+        assert stage.reached == 1
+
+
+def test_bars_move_within_an_epoch() -> None:
+    screen, text = Screen(), io.StringIO()
+    screen.err = screen.out = Console(file=text, force_terminal=True, width=120, color_system=None)
+    clock = Clock()
+    with Stages(screen, [Stage("search", "search", 4)], "mae", clock=clock) as stages:
+        clock.now += 3
+        stages.on_step(step(0, 50))
+        bar = stages.view.bars.tasks[0]
+        assert (bar.completed, bar.fields["count"], bar.fields["note"]) == (0.5, "0/4", "step 50 of 100")
+
+
+def test_a_long_evaluation_is_told() -> None:
+    clock, (screen, text) = Clock(), paper()
+    with Stages(screen, [Stage("search", "search", 1)], "mae", clock=clock) as stages:
+        stages.on_step(Step(None, 0, 0, 1, 80))  # of nothing we know yet
+        stages.on_step(step(0, 100))
+        for number in range(1, 81):
+            clock.now += 0.25
+            stages.on_step(Step(None, 0, 0, number, 80))
+        stages.on_epoch(record(1))
+    lines = text.getvalue().splitlines()
+    assert [line for line in lines if "evaluating" in line] == [
+        "search: epoch 1 of 1, evaluating, batch 40 of 80",
+        "search: epoch 1 of 1, evaluating, batch 80 of 80",
+    ]

@@ -61,7 +61,18 @@ def test_nothing_is_written_by_a_command_that_is_refused() -> None:
 
 def test_bad_files(finished: tuple[Path, Ended]) -> None:
     Path("settings.yaml").write_text("cels: 3\n")
-    one_line(gnas("search", "cluster-mini", "--settings", "settings.yaml"), 2, "did you mean 'cells'")
+    one_line(
+        gnas("search", "cluster-mini", "--settings", "settings.yaml"), 2, "settings.yaml: ", "did you mean 'cells'"
+    )
+    for wrong, said in (
+        ("cells: many", "cells is 'many'"),
+        ("preset: fats", "did you mean 'fast'"),
+        ("data: 3", "data is '3'"),
+    ):
+        Path("settings.yaml").write_text(wrong)
+        one_line(gnas("search", "cluster-mini", "--settings", "settings.yaml"), 2, "settings.yaml: ", said)
+    Path("settings.yaml").write_text("data: {targte: y}")
+    one_line(gnas("search", "cluster-mini", "--settings", "settings.yaml"), 2, "targte")
     text = (finished[0] / "genotype.yaml").read_text()
     Path("genotype.yaml").write_text(text.replace("links:", "lniks:"))
     one_line(gnas("train", "cluster-mini", "--genotype", "genotype.yaml"), 2, "genotype.yaml", "links")

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import yaml
-from terminal import TINY, Ended, fingerprint, gnas
+from terminal import TINY, Ended, fingerprint, gnas, one_line
 
 from gnas.cli.load import as_options, data_options
+from gnas.settings import Settings
 
 
 def test_the_whole_job_and_what_it_prints(finished: tuple[Path, Ended]) -> None:
@@ -69,6 +70,47 @@ def test_the_settings_kept_rerun_the_same_run(rings: Path, finished: tuple[Path,
     assert (again / "config.yaml").read_text() == (folder / "config.yaml").read_text()
 
 
+SHORT = ("--search-epochs", "1", "--epochs", "1")
+
+
+def test_the_file_of_a_run_knows_how_its_data_was_loaded(two_targets: Path) -> None:
+    data = ("--target", "20", "--data", "split=random", "--data", "seed=3", "--data", "fractions=0.6,0.2,0.2")
+    ended = gnas("search", two_targets, *TINY, *SHORT, *data, "--out", "first")
+    assert ended.code == 0, ended
+    wanted = {"split": "random", "seed": 3, "fractions": [0.6, 0.2, 0.2], "target": ["20"]}
+    assert yaml.safe_load(Path("first/config.yaml").read_text())["data"] == wanted
+    for number, file in enumerate(("first/config.yaml", "first/command.json", "first")):
+        ended = gnas("search", two_targets, "--settings", file, "--out", f"again-{number}")
+        assert ended.code == 0, ended
+        assert fingerprint(Path(f"again-{number}")) == fingerprint(Path("first"))
+        assert Path(f"again-{number}/data.json").read_text() == Path("first/data.json").read_text()
+    ended = gnas("search", two_targets, "--settings", "first", "--data", "seed=4", *SHORT, "--out", "other")
+    assert ended.code == 0, ended
+    assert yaml.safe_load(Path("other/config.yaml").read_text())["data"] == {**wanted, "seed": 4}
+    assert fingerprint(Path("other")) != fingerprint(Path("first"))
+
+
+def test_a_run_is_not_resumed_on_other_data(two_targets: Path) -> None:
+    for job in (("search",), ("depth", "--cells", "1")):
+        words = (*job, two_targets, "--out", job[0], "--set", "nodes=2", "--channels", "3", "--epochs", "1")
+        more = ("--search-epochs", "1", "--baselines", "none") if job == ("search",) else ()
+        assert gnas(*words, *more, "--target", "10").code == 0
+        assert gnas(*words, *more, "--resume").code == 0
+        assert gnas(*words, *more, "--target", "10", "--resume").code == 0
+        one_line(gnas(*words, *more, "--target", "20", "--resume"), 2, "cannot resume with other data options")
+
+
+def test_a_depth_run_can_be_rerun_from_its_folder(rings: Path) -> None:
+    sizes = ("--set", "nodes=2", "--channels", "3", "--epochs", "2", "--seed", "5")
+    assert gnas("depth", rings, "--cells", "3", "--limit", "2", "--rounds", "1", *sizes, "--out", "one").code == 0
+    assert gnas("depth", rings, "--settings", "one", "--out", "two").code == 0
+    one, two = (json.loads(Path(f"{name}/command.json").read_text()) for name in ("one", "two"))
+    for name in ("settings", "start", "limit", "rounds"):
+        assert one[name] == two[name]
+    assert Path("one/genotype.yaml").read_text() == Path("two/genotype.yaml").read_text()
+    one_line(gnas("depth", rings, "--settings", "one/config.yaml"), 2, "one/config.yaml", "name the run folder")
+
+
 def test_the_command_line_overrides_a_file() -> None:
     Path("mine.yaml").write_text(
         "preset: fast\nchannels: 4\ncells: 1\nsearch_epochs: 1\nepochs: 1\nbaselines: []\nseed: 7\n"
@@ -115,7 +157,7 @@ def test_messages_about_the_data_speak_of_options() -> None:
     assert "name it with --target; columns:" in ended.err
     assert as_options("set skip_bad=True") == "set --data skip_bad=True"
     texts = ["split=scaffold", "seed=3", "skip_bad=yes", "fractions=0.8,0.1,0.1", "categorical=x,y"]
-    assert data_options(["a"], texts) == {
+    assert Settings().changed({"data": data_options(["a"], texts)}).data == {
         "split": "scaffold",
         "seed": 3,
         "skip_bad": True,

@@ -282,7 +282,7 @@ def load_facts(name: str) -> Facts:
 def test_cli_list(tmp_path: Path) -> None:
     result = runner.invoke(data_app, ["list", "--data-root", str(tmp_path), "--json"])
     assert result.exit_code == 0
-    assert [row["name"] for row in json.loads(result.stdout)] == list(NAMES)
+    assert [row["name"] for row in json.loads(result.stdout)["benchmarks"]] == list(NAMES)
     assert "pattern-mini" in runner.invoke(data_app, ["list", "--data-root", str(tmp_path)]).stdout
 
 

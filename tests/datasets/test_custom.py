@@ -307,6 +307,7 @@ def test_every_part_can_be_overridden():
         g.x = g.x.float()
     assert load_custom(floats).task.in_channels == 1
     assert load_custom(floats, categorical=True).task.categories == (3,)
+    assert (load_custom(floats).task.readout, load_custom(floats, readout="sum").task.readout) == ("mean", "sum")
 
 
 @pytest.mark.parametrize(
@@ -318,6 +319,7 @@ def test_every_part_can_be_overridden():
         ({"kind": "clustering"}, "task kind"),
         ({"metric": "auc"}, "metric 'auc'"),
         ({"loss": 3}, "loss 3"),
+        ({"readout": "median"}, "readout 'median'"),
         ({"metric": "accuracy"}, "regression metric 'accuracy'"),
         ({"split": "time"}, "split 'time'"),
         ({"split": "given"}, "bring no split"),
@@ -341,6 +343,7 @@ def test_a_benchmark_is_returned_as_it_is():
     assert load_custom(b) is b
     other = load_custom(b, name="other", metric="rmse")
     assert (other.name, other.task.metric, other.train is b.train) == ("other", "rmse", True)
+    assert load_custom(b, readout="max").task.readout == "max"
     assert load_custom(b, seed=1).train is b.train
     with one_line("finished benchmark", "split"):
         load_custom(b, split="random")
@@ -358,7 +361,7 @@ def test_description_tells_the_whole_story():
         "paths (PyG objects)",
         "graphs: 16 train, 2 val, 2 test",
         "nodes: 79; edges: 118",
-        "task: graph regression, 1 target; loss l1; metric MAE",
+        "task: graph regression, 1 target; loss l1; metric MAE; readout mean",
         "input: categories (3,)",
         text.splitlines()[5],
         "inferred: graph level: one row of y for each graph",

@@ -37,8 +37,19 @@ def test_tensors_that_need_no_encoding():
     graphs = path_graphs(12)
     b = load_custom(graphs)
     assert_equal(encode(graphs, None, b.task), encode(graphs, b.encoding, b.task))
-    with one_line("nodes have no column 'x'"):
+    with one_line("x has 2 columns; this network reads 1"):
         encode([Data(x=torch.ones(2, 2), edge_index=torch.zeros(2, 0).long())], None, b.task)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_more_columns_than_the_network_knows_are_an_error(whole):
+    graphs = path_graphs(12)
+    for g in graphs:
+        g.x = torch.rand(g.num_nodes, 2)
+    b = load_custom(graphs)
+    wide = Data(x=torch.rand(3, 3), edge_index=torch.zeros(2, 0).long())
+    with one_line("x has 3 columns; this network reads 2"):
+        encode([wide], b.encoding if whole else None, b.task)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from folders import made_up_job
+from folders import made_up_job, put
 
 from gnas.report import compare_report, write_report
 
@@ -157,6 +157,39 @@ def test_a_complaint_of_the_console_would_be_seen(report: Path) -> None:
         read(report, "console.error('a complaint');")
     with pytest.raises(AssertionError, match="CONSOLE"):
         read(report, "const image = new Image(); image.src = 'https://example.org/x.png';")
+
+
+EVIL = "</script></style></title><script>window.ran = 1</script><img src=x onerror='window.ran = 1'>{{ 7 * 7 }}"
+
+
+def spoilt(value: Any) -> Any:
+    """Every text that is not a name of ours, replaced."""
+    if isinstance(value, dict):
+        return {
+            key: item if key in ("level", "kind", "loss", "metric", "readout") else spoilt(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [spoilt(item) for item in value]
+    return EVIL if isinstance(value, str) else value
+
+
+def test_nothing_from_outside_runs_in_the_page(tmp_path: Path) -> None:
+    folder = made_up_job(tmp_path / "a <b onclick='window.ran = 1'>", dataset=EVIL, epochs=3)
+    data = spoilt(json.loads((folder / "data.json").read_text()))
+    put(folder / "data.json", {**data, "notes": [EVIL], "task": {**data["task"], "labels": [EVIL]}})
+    put(folder / "leaderboard.json", {**spoilt(json.loads((folder / "leaderboard.json").read_text())), "metric": "mae"})
+    put(folder / "versions.json", {EVIL: EVIL})
+    put(
+        folder / "trained" / "gnas" / "seed-41" / "config.yaml",
+        json.dumps({"model": EVIL, "describe": EVIL, "seed": 41}),
+    )
+    config = json.dumps({"job": "search", "dataset": EVIL, "strategy": EVIL, EVIL: EVIL})
+    put(folder / "config.yaml", config)
+    for path in (write_report(folder), compare_report([folder, folder], tmp_path / "both.html")):
+        seen = read(path, "seen.ran = window.ran || 0; seen.shown = document.body.innerText.split('onerror').length;")
+        assert seen["ran"] == 0
+        assert seen["shown"] > 3
 
 
 def test_the_comparison_opens_and_sorts(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from tiny import SPACE, tiny, untimed
 
+from gnas.cli.settings import pick_device
 from gnas.errors import InputError
 from gnas.genotype import Genotype
 from gnas.runs import Interrupted, Run
@@ -82,6 +84,19 @@ def test_same_seed_same_search(case: int) -> None:
     assert first.genotype == again.genotype
     assert untimed(first.history) == untimed(again.history)
     assert untimed(first.history) != untimed(other.history)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", range(len(CASES)), ids=[case.id for case in CASES])
+def test_same_seed_same_search_on_a_gpu(case: int) -> None:
+    """What ``--deterministic`` asks of torch, and the same bits twice."""
+    pick_device("cuda", deterministic=True)
+    try:
+        first, again = (run(*CASES[case].values, device="cuda") for _ in range(2))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert first.genotype == again.genotype
+    assert untimed(first.history) == untimed(again.history)
 
 
 @pytest.mark.parametrize("count", [1, 3, 10])

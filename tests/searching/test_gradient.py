@@ -1,9 +1,11 @@
 """The gradient strategies: what each step follows, how the training graphs are divided, and what is recorded."""
 
+import contextlib
 import json
 import math
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import obvious
 import pytest
@@ -15,6 +17,7 @@ from torch.func import functional_call
 
 from gnas.genotype import Genotype
 from gnas.graph import GraphBatch
+from gnas.runs import Interrupted, Run
 from gnas.strategies import Darts, SearchProblem, SingleLevel, search
 from gnas.strategies.base import SearchContext
 from gnas.strategies.darts import DartsSearch
@@ -251,8 +254,9 @@ class Collapsing(SingleLevelSearch):
         return super().finish_epoch()
 
 
-def collapse(limit: float | None, epochs: int = 4) -> Collapsing:
-    return Collapsing(SingleLevel(epochs=epochs, batch_size=12, stop_on_collapse=limit), problem(), SearchContext())
+def collapse(limit: float | None, epochs: int = 4, context: SearchContext | None = None) -> Collapsing:
+    settings = SingleLevel(epochs=epochs, batch_size=12, stop_on_collapse=limit)
+    return Collapsing(settings, problem(), context or SearchContext())
 
 
 @pytest.mark.filterwarnings("default")
@@ -265,6 +269,22 @@ def test_collapse_is_warned_of_once() -> None:
     assert len(messages) == 1
     assert messages[0].startswith(f"epoch {DECIDED}: identity holds 100% of the aggregation places")
     assert "stop_on_collapse" in messages[0]
+
+
+@pytest.mark.filterwarnings("default")
+def test_collapse_is_not_warned_of_again_after_a_resume(tmp_path: Path) -> None:
+    def heard(stop: bool) -> int:
+        with Run(tmp_path, {}, resume=True) as run, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            told: list[int] = []
+            context = SearchContext(
+                run=run, on_epoch=lambda record: told.append(1), should_stop=lambda: stop and len(told) >= DECIDED
+            )
+            with contextlib.suppress(Interrupted):
+                collapse(None, DECIDED + 3, context).search("single-level")
+        return sum("collapse" in str(one.message) for one in caught)
+
+    assert (heard(stop=True), heard(stop=False)) == (1, 0)
 
 
 def test_stop_on_collapse_gives_the_epoch_before() -> None:

@@ -73,7 +73,7 @@ def test_a_failed_trial_is_recorded_and_charged() -> None:
 def test_all_trials_failing_is_an_error() -> None:
     trials = Spoiled(RandomSearch(trials=2, **SMALL), problem(), SearchContext())
     trials.bad = (1, 2)
-    with pytest.raises(NotFinite, match="all 2 trials failed: the loss is not finite"):
+    with pytest.raises(NotFinite, match="all 2 trials failed: the training loss is not finite"):
         trials.search("spoiled")
 
 

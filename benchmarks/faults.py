@@ -1,0 +1,153 @@
+"""What do faults cost? Jobs killed at random points, a full disk, a read-only one, two processes, a clock that jumps.
+
+    python benchmarks/faults.py [--trials 10] [--minutes 60] [--seed 0]
+
+Each trial is a whole job, disturbed and started again until it is done; its result must be that of an undisturbed one, bit
+for bit, and what was finished before a fault must still be there after it. One row a fault and job is written to
+results/faults.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+for _part in ("", "cli", "faults", "datasets"):
+    sys.path.append(str(ROOT / "tests" / _part))
+from terminal import Nursery, fingerprint, nursery  # noqa: E402
+from trials import JOBS, Tally, clock_trial, full_trial, kill_trial, make_place, mounted, undisturbed  # noqa: E402
+
+RESULTS = Path(__file__).parent / "results" / "faults.csv"
+NUMBERS = [one.name for one in fields(Tally) if one.name != "reasons"]
+CHECKPOINTS = "/checkpoints/"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--trials", type=int, default=10)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    rng, end = random.Random(options.seed), time.monotonic() + 60 * options.minutes
+    found: dict[tuple[str, str], Tally] = {}
+    with (
+        tempfile.TemporaryDirectory() as name,
+        nursery(Path(name) / "log") as one,
+        nursery(Path(name) / "log-2") as two,
+    ):
+        place = make_place(Path(name) / "place", one)
+        todo = planned(place, one, two, rng, found)
+        for round_ in range(options.trials):
+            for number, trial in enumerate(todo):
+                if time.monotonic() < end:
+                    trial(f"trial-{round_}-{number}")
+                    write(found)
+    for (fault, job), tally in found.items():
+        print(fault, job, tally)
+
+
+def planned(
+    place: Path, one: Nursery, two: Nursery, rng: random.Random, found: dict[tuple[str, str], Tally]
+) -> list[Callable[[str], None]]:
+    """One of each trial, to be called as often as asked for."""
+    todo: list[Callable[[str], None]] = []
+    for name, job in JOBS.items():
+        whole = undisturbed(place, one, job, f"whole-of-{name}")
+        killed, full = (found.setdefault((fault, name), Tally()) for fault in ("killed", "full disk"))
+        todo.append(lambda n, j=job, w=whole, t=killed: kill_trial(place, one, j, w, rng, n, t))
+        todo.append(lambda n, j=job, w=whole, t=full: full_trial(place, one, j, w, rng, n, t))
+        if name in ("search", "training", "depth search"):
+            clock = found.setdefault(("clock jumps", name), Tally())
+            todo.append(lambda n, j=job, w=whole, t=clock: clock_trial(place, one, j, w, rng, n, t))
+    job, among = JOBS["training"], found.setdefault(("killed in a checkpoint", "training"), Tally())
+    whole = undisturbed(place, one, job, "whole-of-checkpoints", CHECKPOINTS)
+    todo.append(lambda n: kill_trial(place, one, job, whole, rng, n, among, CHECKPOINTS))
+    shared = found.setdefault(("two processes", "search"), Tally())
+    todo.append(lambda n: two_processes(place, one, two, rng, n, shared))
+    small, fixed = (found.setdefault((fault, "search"), Tally()) for fault in ("small file system", "read-only"))
+    todo.append(lambda n: small_disk(place, one, rng, n, small))
+    todo.append(lambda n: read_only(place, one, rng, n, fixed))
+    return todo
+
+
+def two_processes(place: Path, one: Nursery, two: Nursery, rng: random.Random, name: str, tally: Tally) -> None:
+    """Two start within a second, the second with or without --resume or --force: one ends the job, the other says why not."""
+    started = time.monotonic()
+    words = JOBS["search"].words(place, name)
+    one.start(*words)
+    time.sleep(rng.uniform(0, 1))
+    two.start(*words, *rng.choice(((), ("--resume",), ("--force",))))
+    codes = one.wait(), two.wait()
+    tally.trials, tally.faults = tally.trials + 1, tally.faults + 1
+    said = [line for said in (one.said(), two.said()) for line in said.splitlines() if line.startswith("error: ")]
+    refused = [line for line in said if "another process" in line or "already holds a run" in line]
+    tally.said_why += len(refused)
+    tally.unclear += sorted(codes) not in ([0, 2], [0, 0]) or len(said) != len(refused)
+    tally.different += fingerprint(place / name) != fingerprint(place / "finished")
+    tally.seconds += time.monotonic() - started
+    tally.reasons += [*said, str(codes)]
+    shutil.rmtree(place / name)
+
+
+def small_disk(place: Path, one: Nursery, rng: random.Random, name: str, tally: Tally) -> None:
+    """A file system too small for the run; made larger, the run goes on."""
+    started = time.monotonic()
+    with mounted(place / name, f"{rng.randint(40, 400)}k") as remount:
+        if remount is None:
+            return
+        words = JOBS["search"].words(place, f"{name}/run")
+        one.start(*words)
+        tally.trials += 1
+        if one.wait() != 0:
+            tally.faults += 1
+            tally.unclear += "No space left on device; free some space" not in one.said()
+        remount("size=20m")
+        one.start(*words, "--resume")
+        tally.went_on += one.wait() == 0
+        tally.different += fingerprint(place / name / "run") != fingerprint(place / "finished")
+    tally.seconds += time.monotonic() - started
+
+
+def read_only(place: Path, one: Nursery, rng: random.Random, name: str, tally: Tally) -> None:
+    """A run is killed, its file system becomes read-only and writable again."""
+    started = time.monotonic()
+    with mounted(place / name, "20m") as remount:
+        if remount is None:
+            return
+        words = JOBS["search"].words(place, f"{name}/run")
+        one.start(*words, die_at=rng.randint(8, 80))
+        one.wait()
+        remount("ro")
+        tally.trials, tally.faults = tally.trials + 1, tally.faults + 1
+        one.start(*words, "--resume")
+        refused = one.wait() != 0 and "Read-only file system" in one.said()
+        tally.said_why, tally.unclear = tally.said_why + refused, tally.unclear + (not refused)
+        remount("rw")
+        one.start(*words, "--resume")
+        tally.went_on += one.wait() == 0
+        tally.different += fingerprint(place / name / "run") != fingerprint(place / "finished")
+    tally.seconds += time.monotonic() - started
+
+
+def write(found: dict[tuple[str, str], Tally]) -> None:
+    today, machine = datetime.date.today().isoformat(), f"{os.cpu_count()}-core CPU"
+    with RESULTS.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["date", "machine", "fault", "job", *NUMBERS])
+        for (fault, job), tally in found.items():
+            writer.writerow([today, machine, fault, job, *(round(getattr(tally, name), 1) for name in NUMBERS)])
+
+
+if __name__ == "__main__":
+    main()

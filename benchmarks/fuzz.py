@@ -1,0 +1,148 @@
+"""Does any input of any parser end in anything but a value or one clean error line?
+
+    python benchmarks/fuzz.py [--inputs 110000] [--minutes 60]
+
+Runs the fuzz tests of the test suite (Hypothesis; every call of such a test draws new inputs) again and again, in turn, until
+they have seen so many inputs in all or the time is over. One row a test is added to results/fuzz.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import importlib
+import inspect
+import logging
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results" / "fuzz.csv"
+COLUMNS = ("date", "machine", "parser", "test", "inputs", "failures", "seconds")
+TESTS = {
+    "genotype YAML": (
+        "test_genotype.test_any_text_is_refused",
+        "test_genotype.test_any_change_of_a_file_is_read_or_refused",
+    ),
+    "authors' genotype files": (
+        "test_authors.test_any_text_is_read_or_refused",
+        "test_authors.test_any_change_of_a_file_is_read_or_refused",
+    ),
+    "formulas": ("test_gap.test_any_text_is_read_or_refused",),
+    "settings": ("test_any_file.test_any_settings", "test_any_file.test_any_yaml_value"),
+    "CSV tables": ("test_fuzz.test_any_bytes_as_a_table", "test_fuzz.test_tables_with_slips"),
+    "SMILES tables": ("test_fuzz.test_any_bytes_as_a_csv_of_smiles", "test_fuzz.test_smiles_with_slips"),
+    "npz bundles": ("test_fuzz.test_any_bytes_as_a_bundle", "test_fuzz.test_bundles_with_other_arrays_and_words"),
+    "graphs as objects": ("test_fuzz.test_data_objects_with_odd_fields", "test_fuzz.test_new_data_with_odd_fields"),
+    "checkpoints": ("test_checkpoint.test_a_flipped_byte_is_noticed", "test_checkpoint.test_random_bytes_are_refused"),
+    "run folders": ("test_any_file.test_other_values_in_the_files_of_a_run",),
+    "models": ("test_any_file.test_other_values_in_the_description_of_a_model",),
+    "every file": ("test_any_file.test_any_change_of_any_file",),
+}
+
+
+@dataclass
+class Fuzzed:
+    """One test and what it has seen."""
+
+    parser: str
+    name: str
+    call: Callable[[], None]
+    inputs: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+
+    def turn(self) -> None:
+        """Draw and try as many inputs as the test does in CI."""
+        started = time.monotonic()
+        try:
+            self.call()
+        except Exception as error:
+            self.failures += 1
+            notes = "\n".join(getattr(error, "__notes__", ()))
+            print(f"{self.name}: {type(error).__name__}: {error}\n{notes}", flush=True)
+        self.seconds += time.monotonic() - started
+
+
+def collect(place: Path) -> list[Fuzzed]:
+    """The tests, each counting the inputs that reach its body."""
+    fixtures: dict[str, Any] = {"place": None, "bundles": None, "written": None, "tmp_path": place}
+    found = []
+    for parser, names in TESTS.items():
+        for name in names:
+            module_name, _, function = name.partition(".")
+            module = importlib.import_module(module_name)
+            test = getattr(module, function)
+            given = {key: fixture(module, key, place) for key in fixtures if key in inspect.signature(test).parameters}
+            one = Fuzzed(parser, function, lambda test=test, given=given: test(**given))
+            test.hypothesis.inner_test = _counted(test.hypothesis.inner_test, one)
+            found.append(one)
+    return found
+
+
+def fixture(module: Any, name: str, place: Path) -> Any:
+    """What pytest would hand to the test."""
+    own = place / f"{module.__name__}"
+    if name in ("place", "tmp_path"):
+        if not own.exists():
+            own.mkdir()
+            if module.__name__ == "test_any_file":
+                module.sound(own)
+        return own
+    if name == "bundles":
+        return module.bundles.__wrapped__(fixture(module, "place", place))
+    return module.checkpoint.save(fixture(module, "place", place) / "written", module.STATE).read_bytes()
+
+
+def _counted(inner: Callable[..., None], one: Fuzzed) -> Callable[..., None]:
+    def counted(*args: Any, **more: Any) -> None:
+        one.inputs += 1
+        inner(*args, **more)
+
+    return counted
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--inputs", type=int, default=110_000)
+    parser.add_argument("--minutes", type=float, default=60)
+    options = parser.parse_args()
+    sys.path[:0] = [str(ROOT / "tests" / part) for part in ("", "datasets", "cli", "faults")]
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        tests, end = collect(Path(folder)), time.monotonic() + 60 * options.minutes
+        before = RESULTS.read_text() if RESULTS.exists() else ",".join(COLUMNS) + "\n"
+        while sum(test.inputs for test in tests) < options.inputs and time.monotonic() < end:
+            # Each has its share of the time.
+            min(tests, key=lambda test: test.seconds).turn()
+            write(before, tests)
+    for test in tests:
+        print(f"{test.parser}: {test.name}: {test.inputs:,} inputs, {test.failures} failures")
+    print(f"{sum(test.inputs for test in tests):,} inputs, {sum(test.failures for test in tests)} failures")
+
+
+def write(before: str, tests: list[Fuzzed]) -> None:
+    """The rows of earlier runs, and those of this one so far."""
+    today, machine = datetime.date.today().isoformat(), f"{os.cpu_count()}-core CPU"
+    with RESULTS.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        file.write(before)
+        for test in tests:
+            row = (today, machine, test.parser, test.name, test.inputs, test.failures, round(test.seconds, 1))
+            writer.writerow(row)
+
+
+if __name__ == "__main__":
+    main()

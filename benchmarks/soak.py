@@ -1,0 +1,97 @@
+"""Do memory and open files grow over hundreds of short searches in one process?
+
+    python benchmarks/soak.py [--searches 300]
+
+Every search is a whole one of the strategies in turn, on a handful of graphs, with a run folder that is read back and then
+removed. One row a search is written to results/soak.csv: resident memory, open files and threads after it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import gc
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+import torch
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from tiny import SPACE, tiny
+
+from gnas.runs import Run
+from gnas.strategies import search, strategy
+
+RESULTS = Path(__file__).parent / "results" / "soak.csv"
+SMALL = {"epochs": 1, "batch_size": 6}
+STRATEGIES = {
+    "single-level": SMALL,
+    "darts2": SMALL,
+    "random": {**SMALL, "trials": 2},
+    "evolution": {**SMALL, "trials": 2, "population": 2, "sample": 1},
+    "graphnas": {**SMALL, "trials": 2, "heads": (1, 2), "widths": (4, 8), "hidden": 8},
+}
+
+
+@dataclass(frozen=True)
+class After:
+    """The process after a search."""
+
+    search: int
+    strategy: str
+    megabytes: float
+    files: int
+    threads: int
+    tensors: int
+    seconds: float
+
+
+def soak(searches: int) -> Iterator[After]:
+    """Search again and again."""
+    process, benchmark = psutil.Process(), tiny()
+    started = time.monotonic()
+    for number in range(1, searches + 1):
+        name = list(STRATEGIES)[number % len(STRATEGIES)]
+        with tempfile.TemporaryDirectory() as folder, Run(folder, {"search": number}) as run:
+            chosen = strategy(name, **STRATEGIES[name])
+            search(benchmark, SPACE, chosen, channels=4, num_cells=1, seed=number, run=run)  # type: ignore[arg-type]
+            assert run.history()
+            assert run.load_state() is not None
+        gc.collect()
+        tensors = sum(issubclass(type(one), torch.Tensor) for one in gc.get_objects())
+        yield After(
+            number,
+            name,
+            round(process.memory_info().rss / 2**20, 2),
+            process.num_fds(),
+            process.num_threads(),
+            tensors,
+            round(time.monotonic() - started, 2),
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--searches", type=int, default=300)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    today, machine = datetime.date.today().isoformat(), f"{os.cpu_count()}-core CPU"
+    with RESULTS.open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["date", "machine", *After.__dataclass_fields__], lineterminator="\n")
+        writer.writeheader()
+        for after in soak(options.searches):
+            writer.writerow({"date": today, "machine": machine, **asdict(after)})
+            file.flush()
+            if after.search % 20 == 0:
+                print(after, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""What ``gnas doctor DATASET`` says: how long a search and its trainings would take, and what memory they would need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gnas.cli.load import data_options, load_data
+from gnas.cli.screen import Screen
+from gnas.cli.settings import check, resolve, usual_preset
+from gnas.cost import Workload, estimate
+from gnas.datasets.benchmarks import BENCHMARKS
+from gnas.errors import InputError
+from gnas.settings import GRADIENT
+
+
+def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root: Path | None) -> dict[str, Any]:
+    """Print the estimate of a run with these options; returns it as plain values."""
+    device = _device(options["device"])
+    usual, _ = usual_preset(dataset, device)
+    names = ("cells", "channels", "search_epochs", "epochs", "batch", "seeds", "strategy")
+    settings = resolve(usual, options["preset"], None, None, {name: options[name] for name in names})
+    check(settings, dataset)
+    if dataset in BENCHMARKS:
+        work, source = Workload.published(dataset), "published figures"
+    else:
+        given = data_options(options["target"], options["data"])
+        work, source = Workload.of(load_data(screen, dataset, data_root, given, show=False)), "the data"
+    found = estimate(work, settings, device, dataset)
+    where = found.measured_on if found.same_hardware else f"{found.measured_on}, not this machine"
+    seeds = len(settings.seeds)
+    screen.pair(
+        "data", f"{dataset}: {work.graphs:,} graphs of {work.nodes:.0f} nodes and {work.edges:,.0f} edges ({source})"
+    )
+    screen.pair("with", f"preset {settings.preset}, {settings.cells} cells, {settings.channels} channels, {device}")
+    screen.pairs(
+        "estimate",
+        [
+            ("search", f"{duration(found.search_seconds)}, {size(found.search_mb)}; {settings.search_epochs} epochs"),
+            (
+                f"{seeds} seed{'s' * (seeds != 1)}",
+                f"{duration(found.train_seconds)}, {size(found.train_mb)}; about {found.train_epochs} epochs each",
+            ),
+            ("in all", f"{duration(found.seconds)}, {size(found.peak_mb)} at most; without baselines"),
+        ],
+    )
+    screen.pair("from", f"steps measured on {where}; on sizes left out they were off by {found.off:.0%} (median)")
+    if not settings.strategy.startswith(GRADIENT[0]):
+        screen.pair("note", f"the search is estimated as single-level; {settings.strategy} was not measured")
+    return {"dataset": dataset, "device": str(device), "settings": settings.to_dict(), **asdict(found)}
+
+
+def _device(name: str | None) -> torch.device:
+    """A GPU may be asked about where there is none."""
+    try:
+        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError:
+        raise InputError(f"unknown device {name!r}; choose cpu or cuda") from None
+    return device
+
+
+def duration(seconds: float) -> str:
+    """About how long.
+
+    >>> duration(42), duration(600), duration(9000), duration(200_000)
+    ('42 s', '10 min', '2.5 h', '2.3 days')
+    """
+    for limit, unit, text in ((90, 1, "s"), (5400, 60, "min")):
+        if seconds < limit:
+            return f"{seconds / unit:.0f} {text}"
+    return f"{seconds / 3600:.1f} h" if seconds < 2 * 86400 else f"{seconds / 86400:.1f} days"
+
+
+def size(megabytes: float) -> str:
+    """About how much memory.
+
+    >>> size(310.0), size(2048.0)
+    ('310 MB', '2.0 GB')
+    """
+    return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1024:.1f} GB"

@@ -1,0 +1,217 @@
+"""``gnas reproduce``: every table and figure of the paper; what is missing is run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gnas.cli import options as o
+from gnas.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from gnas.reproduce import Wanted
+
+EXAMPLES = (
+    "gnas reproduce --quick",
+    "gnas reproduce --list",
+    "gnas reproduce --only table-zinc --methods gnas --device cuda --time-limit 560 --out runs/paper",
+    "gnas reproduce --from benchmarks/results --no-run --page docs/results.md",
+)
+WHAT = "What is reproduced"
+
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="A table or figure, such as table-zinc; repeatable. Default: all.", rich_help_panel=WHAT
+    ),
+]
+Datasets = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", help="Of the paper's datasets only these: zinc,pattern,...", rich_help_panel=WHAT),
+]
+Methods = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", help="Of the networks only these: gnas,gcn,...,graphnas.", rich_help_panel=WHAT),
+]
+Depths = Annotated[
+    str | None, typer.Option(metavar="4,16", help="Of the paper's depths only these.", rich_help_panel=WHAT)
+]
+Searches = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Searches for each line; the best network by validation is taken.",
+        rich_help_panel=WHAT,
+    ),
+]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Minutes on a CPU: small data, small networks.", rich_help_panel=WHAT)
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="DIR", help="Where runs, tables and figures go. Default: runs/paper.", rich_help_panel=o.PLACE
+    ),
+]
+From = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--from", metavar="DIR", help="Take finished runs from here too; repeatable.", rich_help_panel=o.PLACE
+    ),
+]
+Keep = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Copy the small files of finished runs here: no weights.", rich_help_panel=o.PLACE
+    ),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", min=0, help="Stop then; the same command goes on later.", rich_help_panel=o.PLACE),
+]
+ListOnly = Annotated[
+    bool, typer.Option("--list", "--dry-run", help="Say what is done, what is left and how long it takes.")
+]
+NoRun = Annotated[bool, typer.Option("--no-run", help="Run nothing: draw what finished runs give.")]
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Renew the tables and figures that a Markdown page marks.", rich_help_panel=o.OUTPUT
+    ),
+]
+
+
+def reproduce(
+    only: Only = None,
+    datasets: Datasets = None,
+    methods: Methods = None,
+    depths: Depths = None,
+    seeds: o.Seeds = None,
+    searches: Searches = 1,
+    change: o.Change = None,
+    quick: Quick = False,
+    listing: ListOnly = False,
+    no_run: NoRun = False,
+    data_root: o.DataRoot = None,
+    device: o.Device = None,
+    on: o.On = None,
+    gpus_per_job: o.GpusPerJob = None,
+    out: Out = None,
+    kept: From = None,
+    keep: Keep = None,
+    time_limit: TimeLimit = None,
+    page: Page = None,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Reproduce the paper's tables and figures: what is finished is read, what is missing is run, all of it is drawn.
+
+    Paper, ours and the difference stand side by side. Every run is a folder below --out that can be stopped at any
+    moment: the same command goes on. Failed runs are listed and do not stop the rest.
+    """
+    started, screen = time.monotonic(), Screen(as_json, quiet)
+    with screen.waiting("starting"):
+        from gnas.cli.reproducing import draw_all, run, show, tell
+        from gnas.cli.settings import pick_device
+        from gnas.cli.workers import check_workers
+        from gnas.errors import InputError
+        from gnas.reproduce import Outcome, Shelf, jobs
+        from gnas.reproduce.estimate import Estimator
+        from gnas.reproduce.failures import read_failed
+    wanted = _wanted(only, datasets, methods, depths, seeds, searches, change, quick)
+    check_workers({"on": on, "gpus_per_job": gpus_per_job, "device": device})
+    place = out or Path("runs") / ("paper-quick" if quick else "paper")
+    for folder in kept or ():
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no such folder; --from names a folder of finished runs")
+    if place.is_file():
+        raise InputError(f"{place} is a file; --out names a folder")
+    shelf = Shelf([place, *(kept or ())])
+    asked = jobs(wanted)
+    if page is not None and not page.is_file():
+        raise InputError(f"{page}: no such file; --page names a Markdown page with marks")
+    # An estimate for another machine's GPU can be asked for on one that has none.
+    where = "cuda" if listing and (device or "").startswith("cuda") else pick_device(device).type
+    estimator = Estimator(shelf, where, asked)
+    screen.pair("runs", f"{place}{''.join(f', {folder}' for folder in kept or ())}")
+    told = tell(screen, asked, shelf, estimator, read_failed(shelf.places), full=listing)
+    if listing:
+        screen.result({"out": str(place), **told})
+        return
+    outcome = Outcome(failed=read_failed(shelf.places))
+    if not no_run:
+        deadline = None if time_limit is None else started + time_limit
+        how = {"on": on, "gpus_per_job": gpus_per_job, "device": pick_device(device)}
+        outcome = run(screen, asked, place, shelf, how, data_root, keep, deadline)
+    failed = {key: why for key, why in outcome.failed.items() if key in {job.key for job in asked}}
+    with screen.waiting("drawing"):
+        drawn, overview = draw_all(wanted, asked, shelf, failed, place, page)
+    show(screen, drawn, failed)
+    left = [job.key for job in asked if not shelf.done(job)]
+    if outcome.stopped:
+        screen.pair("stopped", f"{len(left)} runs are left; the same command goes on")
+    screen.pair("page", str(overview))
+    screen.result(
+        {
+            "out": str(place),
+            "page": str(overview),
+            "done": list(outcome.done),
+            "failed": failed,
+            "left": left,
+            "stopped": outcome.stopped,
+            "tables": {one.item: [row for sheet in one.sheets for row in sheet.records] for one in drawn if one.sheets},
+            "figures": {
+                one.item: [str(p.file) for p in one.pictures] for one in drawn if one.item.startswith("figure")
+            },
+        }
+    )
+    if failed and not no_run:
+        raise typer.Exit(1)
+
+
+def _wanted(
+    only: Sequence[str] | None,
+    datasets: str | None,
+    methods: str | None,
+    depths: str | None,
+    seeds: str | None,
+    searches: int,
+    change: Sequence[str] | None,
+    quick: bool,
+) -> Wanted:
+    """The words of the command line as what is asked for."""
+    from gnas.cli.settings import with_changes
+    from gnas.reproduce import ITEMS, PAPER, QUICK, Changes, Wanted
+    from gnas.settings import Settings
+
+    changed = with_changes(Settings(), change or ())
+    values = {name: value for name, value in vars(changed).items() if value != getattr(Settings(), name)}
+    return Wanted(
+        items=_names(" ".join(only)) if only else tuple(ITEMS),
+        datasets=_names(datasets),
+        methods=_names(methods),
+        depths=_numbers(depths, "--depths"),
+        seeds=_numbers(seeds, "--seeds"),
+        searches=searches,
+        changes=Changes(values),
+        scale=QUICK if quick else PAPER,
+    )
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((text or "").replace(",", " ").split()))
+
+
+def _numbers(text: str | None, option: str) -> tuple[int, ...]:
+    from gnas.errors import InputError
+
+    words = _names(text)
+    for word in words:
+        if not word.isdigit():
+            raise InputError(f"{option} {text!r}: {word!r} is not a whole number; write it like 4,16")
+    return tuple(int(word) for word in words)

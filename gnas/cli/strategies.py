@@ -1,0 +1,161 @@
+"""``gnas compare --strategies``: ways to search on equal terms, the best network so far against what it has cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from gnas.cli import show
+from gnas.cli.job import working, write_report
+from gnas.cli.screen import Screen, table
+from gnas.cli.stage import Stage
+from gnas.compare_strategies import compare_strategies
+from gnas.errors import InputError
+from gnas.plugins import known
+from gnas.report import plots
+from gnas.report.words import direction, duration, figure, spread, unit
+from gnas.runs import Run, plain
+from gnas.search_budget import SearchBudget
+from gnas.strategies import STRATEGIES, SearchStrategy
+from gnas.strategies.base import SearchProblem
+from gnas.strategies.brief import TrialSettings
+from gnas.workflow import chosen_strategy, summarise
+
+if TYPE_CHECKING:
+    from gnas.cli.begin import Begun
+    from gnas.settings import Settings
+    from gnas.strategy_curves import StrategyComparison
+
+ALL = ("single-level", "darts", "random", "evolution", "graphnas")
+SEEDS = "0,1,2"
+TRIAL_EPOCHS, DERIVATIONS = 10, 4
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says of a comparison of strategies; None: not said."""
+
+    names: Sequence[str]
+    epochs: int | None = None
+    trial_epochs: int | None = None
+    derivations: int | None = None
+
+    def with_saved(self, saved: Any) -> Asked:
+        """What is not said is as it was when the run began."""
+        before: Mapping[str, Any] = saved if isinstance(saved, Mapping) else {}
+        names = before.get("names") or ()
+        numbers = {key: str(before.get(key)) for key in ("epochs", "trial_epochs", "derivations")}
+        known = {key: int(text) for key, text in numbers.items() if text.isdigit()}
+        said = {key: value for key, value in asdict(self).items() if value}
+        merged: dict[str, Any] = {"names": tuple(map(str, names)), **known, **said}
+        return Asked(**merged)
+
+
+def refuse(**options: object) -> None:
+    """An error for options that mean nothing with, or without, ``--strategies``."""
+    for name, value in options.items():
+        if value:
+            ours = name in ("budget_epochs", "trial_epochs", "derivations")
+            raise InputError(f"--{name.replace('_', '-')} is {'only' if ours else 'not'} for --strategies")
+
+
+def strategy_names(text: str) -> tuple[str, ...]:
+    """``all``, or names, each known."""
+    names = ALL if text.strip() == "all" else tuple(dict.fromkeys(text.replace(",", " ").split()))
+    if not names:
+        raise InputError(f"--strategies names none; give all, or some of: {', '.join(STRATEGIES)}")
+    return tuple(known(name, STRATEGIES, "gnas.strategies", "strategy") for name in names)
+
+
+def search_budget(settings: Settings, asked: Asked) -> SearchBudget:
+    """The budget asked for; by default gradient strategies can search as long as the settings say."""
+    each, count = asked.trial_epochs or TRIAL_EPOCHS, asked.derivations or DERIVATIONS
+    epochs = asked.epochs or settings.search_epochs + each * count
+    return SearchBudget(epochs, each, count, settings.batch, settings.lr, max_weights=settings.budget)
+
+
+def chosen_strategies(names: Sequence[str], settings: Settings, budget: SearchBudget) -> dict[str, SearchStrategy]:
+    """The strategies of these names with what the settings tell each; what the budget decides cannot be told."""
+    settings = settings.changed({"search_epochs": budget.search_epochs})
+    found = {}
+    for name in names:
+        found[name] = budget.given_to(chosen_strategy(settings, name))
+        for key, value in settings.settings_of(name).items():
+            decided = getattr(found[name], key, value)
+            if decided != (tuple(value) if isinstance(value, list) else value):
+                raise InputError(f"{key} of the strategy {name} is {value!r}, but this budget makes it {decided!r}")
+    return found
+
+
+def run_strategies(begun: Begun, asked: Asked, usual_seeds: bool) -> None:
+    """Search by every strategy from every seed, keep the points, draw and print them."""
+    if usual_seeds:
+        begun = replace(begun, settings=begun.settings.changed({"seeds": SEEDS}))
+    screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
+    split, task = (benchmark.train, benchmark.val), benchmark.task
+    problem = SearchProblem(*split, task, settings.space(), settings.channels, settings.cells)
+    budget = search_budget(settings, asked).for_problem(problem)
+    strategies = chosen_strategies(asked.names, settings, budget)
+    begun.claim(strategies={**asdict(asked), "names": list(asked.names)})
+    config = {"job": "compare", "dataset": benchmark.name, "cells": settings.cells, "channels": settings.channels}
+    config = plain({**config, "space": settings.space(), "search_budget": budget})
+    with Run(begun.folder, config, resume=begun.place.resumed) as run:
+        run.write_json("data", summarise(benchmark))
+        with working(begun, stages(strategies, budget, settings.seeds)) as work:
+            comparison = compare_strategies(
+                benchmark,
+                strategies,
+                budget,
+                settings.seeds,
+                begun.folder,
+                space=problem.space,
+                channels=problem.channels,
+                num_cells=problem.num_cells,
+                device=begun.device,
+                on_epoch=work.on_epoch,
+                should_stop=work.should_stop,
+                runner=begun.runner,
+            )
+        picture = plots.best_so_far(comparison)
+        pictures = [plots.save(picture, begun.folder / f"strategies.{kind}") for kind in ("svg", "png")]
+        run.write_json("result", {"strategies": comparison.to_dict()["rows"]})
+    show_strategies(screen, comparison)
+    report = write_report(begun.folder)
+    screen.pair("tables", f"{begun.folder}/ strategies.csv, strategies.json, strategies.md")
+    screen.pair("figure", ", ".join(map(str, pictures)))
+    show.next_steps(screen, report)
+    told = {"run": str(begun.folder), "device": str(begun.device), **comparison.to_dict()}
+    screen.result({**told, "report": None if report is None else str(report)})
+
+
+def stages(strategies: Mapping[str, SearchStrategy], budget: SearchBudget, seeds: Sequence[int]) -> list[Stage]:
+    """A stage for each search: trials, or epochs of a supernet and then the networks derived from it."""
+    steps = budget.search_epochs + budget.derivations
+    kinds = {True: (budget.trials, 1, "trial"), False: (steps, 1, "step")}
+    return [
+        Stage(f"{name}-seed-{seed}", f"{name}, seed {seed}", *kinds[isinstance(one, TrialSettings)])
+        for seed in seeds
+        for name, one in strategies.items()
+    ]
+
+
+def show_strategies(screen: Screen, comparison: StrategyComparison) -> None:
+    """Rows from best to worst."""
+    metric = comparison.metric
+    columns = ("strategy", f"best val {unit(metric)}", "at half", "networks", "epochs", "time", "weights", "depth")
+    rows = [
+        (
+            row.strategy,
+            spread(metric, row.best, row.std, row.seeds),
+            figure(metric, row.halfway),
+            f"{row.networks:.1f}",
+            f"{row.epochs:.0f}",
+            duration(row.seconds),
+            f"{row.num_weights:,.0f}",
+            f"{row.depth:.1f}",
+        )
+        for row in comparison.rows()
+    ]
+    screen.say(table(columns, rows, left=("strategy",)))
+    screen.say(f" {comparison.dataset}, means over the seeds, {direction(metric)}. {comparison.rule}", style="dim")

@@ -1,0 +1,206 @@
+"""What a search or a training will cost: seconds and memory, from coefficients measured on known machines.
+
+A step over a batch of N nodes and E edges, with a network of L cells and C channels, takes
+
+    time    t0 + L (t1 + t2 N C + t3 N C^2 + t4 E C)
+    memory  m0 + L (m1 N C + m2 E + m3 C^2)
+
+t0 and t1 are the price of starting kernels, t2 that of passing over activations, t3 that of linear maps, t4 that of messages.
+That everything is linear in L, N and E is what the measured exponents say (docs/scale.md). ``benchmarks/growth.py --fit``
+writes the coefficients to ``costs.yaml`` beside this file.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gnas.datasets.base import Benchmark
+from gnas.datasets.benchmarks import BENCHMARKS
+from gnas.documents import read_config
+from gnas.errors import InputError
+from gnas.settings import Settings
+from gnas.workflow import train_config
+
+FILE = Path(__file__).with_name("costs.yaml")
+KINDS = ("search", "training")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What the cost of a dataset depends on: how many graphs, and how large they are on average."""
+
+    graphs: int  # to train on
+    val_graphs: int
+    nodes: float  # of a graph
+    edges: float
+    columns: int = 1  # of x
+    all_graphs: int = 0  # in all splits; all of them stay on the device
+
+    @staticmethod
+    def of(benchmark: Benchmark) -> Workload:
+        splits = benchmark.splits().values()
+        graphs = sum(len(split) for split in splits)
+        nodes = sum(split.num_nodes for split in splits) / graphs
+        edges = sum(split.num_edges for split in splits) / graphs
+        columns = benchmark.train.x.size(1)
+        return Workload(len(benchmark.train), len(benchmark.val), nodes, edges, columns, graphs)
+
+    @staticmethod
+    def published(name: str) -> Workload:
+        """A benchmark by its published figures: the data need not be there."""
+        facts = BENCHMARKS[name]
+        total = sum(facts.graphs)
+        columns = facts.task.in_channels or len(facts.task.categories)
+        return Workload(facts.graphs[0], facts.graphs[1], facts.nodes / total, facts.edges, columns, total)
+
+    def store_mb(self) -> float:
+        """Memory of the graphs on the device: indices both ways, features, targets."""
+        total = max(self.all_graphs, self.graphs + self.val_graphs)
+        return total * (self.nodes * (4 * self.columns + 16) + self.edges * 8 + 32) / 2**20
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run will cost. ``measured_on`` names the machine the coefficients come from."""
+
+    measured_on: str
+    same_hardware: bool
+    search_seconds: float
+    train_seconds: float  # all seeds
+    train_epochs: int  # each seed's, as assumed
+    search_mb: float
+    train_mb: float
+    start_seconds: float
+    off: float  # how far off a step's time usually was, of sizes that were left out of the fit
+
+    @property
+    def seconds(self) -> float:
+        return self.start_seconds + self.search_seconds + self.train_seconds
+
+    @property
+    def peak_mb(self) -> float:
+        return max(self.search_mb, self.train_mb)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Measured coefficients of one kind of machine."""
+
+    name: str
+    device: str
+    values: Mapping[str, Any]
+
+    def step_ms(self, kind: str, nodes: float, edges: float, cells: int, channels: int, seeds: int = 1) -> float:
+        """One step; of several seeds at once on a GPU, where the fixed part is waiting that they share."""
+        parts = [
+            c * v for c, v in zip(self.values[kind]["time"], time_terms(nodes, edges, cells, channels), strict=True)
+        ]
+        if self.device == "cuda":
+            return sum(parts[:2]) + seeds * sum(parts[2:])
+        return seeds * sum(parts) * float(self.values.get("all_threads", 1.0))
+
+    def step_mb(self, kind: str, nodes: float, edges: float, cells: int, channels: int) -> float:
+        """Peak of one step, without the data."""
+        terms = memory_terms(nodes, edges, cells, channels)
+        return float(sum(c * v for c, v in zip(self.values[kind]["memory"], terms, strict=True)))
+
+    def epoch_seconds(self, kind: str, work: Workload, batch: int, cells: int, channels: int, seeds: int = 1) -> float:
+        """An epoch of steps over the training graphs (a search: half of them), and of evaluation on the validation graphs."""
+        graphs = max(work.graphs // 2, 1) if kind == "search" else work.graphs
+        size, val_size = min(batch, graphs), min(batch, work.val_graphs)
+        step = self.step_ms(kind, size * work.nodes, size * work.edges, cells, channels, seeds)
+        evaluation = self.values[kind]["evaluation"] * self.step_ms(
+            kind, val_size * work.nodes, val_size * work.edges, cells, channels, seeds
+        )
+        milliseconds = math.ceil(graphs / size) * step + math.ceil(work.val_graphs / val_size) * evaluation
+        return milliseconds / 1e3 + seeds * float(self.values.get("epoch_seconds", 0.0))
+
+
+def time_terms(nodes: float, edges: float, cells: float, channels: float) -> tuple[float, ...]:
+    """What the time coefficients are multiplied with, in millions where it is large."""
+    million = 1e-6
+    return (
+        1.0,
+        cells,
+        cells * nodes * channels * million,
+        cells * nodes * channels**2 * million,
+        cells * edges * channels * million,
+    )
+
+
+def memory_terms(nodes: float, edges: float, cells: float, channels: float) -> tuple[float, ...]:
+    """What the memory coefficients are multiplied with."""
+    million = 1e-6
+    return 1.0, cells * nodes * channels * million, cells * edges * million, cells * channels**2 * million
+
+
+def machines(path: Path = FILE) -> list[Machine]:
+    """The machines that were measured."""
+    found = read_config(path)["machines"]
+    return [Machine(name, values["device"], values) for name, values in found.items()]
+
+
+def hardware(device: torch.device) -> str:
+    """The machine by its name."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device) if torch.cuda.is_available() else "no GPU"
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"CPU, {cores} cores"
+
+
+def machine(device: torch.device) -> tuple[Machine, bool]:
+    """What was measured of this machine, else the first with the same kind of device; and whether it is this one."""
+    alike = [one for one in machines() if one.device == device.type]
+    if not alike:
+        known = ", ".join(one.name for one in machines())
+        raise InputError(f"no machine with a {device.type} device was measured; known are {known}")
+    same = [one for one in alike if one.name == hardware(device)]
+    return (same or alike)[0], bool(same)
+
+
+def estimate(work: Workload, settings: Settings, device: torch.device, dataset: str = "") -> Estimate:
+    """Time and memory of a single-level search and of the trainings of what it finds, all seeds."""
+    known, same = machine(device)
+    cells, channels, seeds = settings.cells, settings.channels, len(settings.seeds)
+    epochs = usual_epochs(settings, dataset)
+    search = known.epoch_seconds("search", work, settings.search_batch, cells, channels) * settings.search_epochs
+    train = known.epoch_seconds("training", work, settings.batch, cells, channels, seeds) * epochs
+    base = work.store_mb() + float(known.values.get("process_mb", 0.0))
+    at_once = seeds if known.device == "cuda" else 1
+    sizes = {
+        kind: known.step_mb(kind, batch * work.nodes, batch * work.edges, cells, channels)
+        for kind, batch in (
+            ("search", min(settings.search_batch, work.graphs)),
+            ("training", min(settings.batch, work.graphs)),
+        )
+    }
+    return Estimate(
+        known.name,
+        same,
+        search,
+        train,
+        epochs,
+        base + sizes["search"],
+        base + at_once * sizes["training"],
+        float(known.values.get("start_seconds", 0.0)),
+        max(float(known.values[kind]["time_off"]) for kind in KINDS),
+    )
+
+
+def usual_epochs(settings: Settings, dataset: str = "") -> int:
+    """Epochs until the protocol stops: the rate is halved until it is below its least value, each time after ``patience``
+    epochs without a gain. Twice the least possible number is what ZINC took (146 to 156 epochs; the rule says 154)."""
+    config = train_config(settings, dataset)
+    if config.schedule != "plateau":
+        return config.epochs
+    halvings = (
+        math.ceil(math.log(config.min_lr / config.lr) / math.log(config.factor)) if config.lr > config.min_lr > 0 else 1
+    )
+    return min(config.epochs, 2 * halvings * (config.patience + 1))

@@ -1,0 +1,279 @@
+"""Several processes at one search or training, started by ``torchrun``: shares of every batch, sums over all of them, one voice.
+
+Every process holds the whole data and the same weights and alphas. Of each batch it computes its share; losses are divided by
+the counts of all shares, so that gradients add up to those of the whole batch, and every process takes the same step. Alone,
+each function here does nothing. Collectives are torch.distributed's: gloo between CPUs, NCCL between GPUs.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from gnas.errors import InputError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_joined = False  # by start(): a process group of others does not bind the runs of this process together
+_norms_shared = False  # not a context variable: torch.compile cannot read one
+_AT_FIRST: ContextVar[bool] = ContextVar("_AT_FIRST", default=False)  # the first process works, the others wait for it
+
+
+class Diverged(RuntimeError):
+    """Processes that must hold the same values do not."""
+
+
+# -- who is there ---------------------------------------------------------------------------------------------------------
+
+
+def launched() -> bool:
+    """Whether ``torchrun`` started this process as one of several."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ and "MASTER_ADDR" in os.environ
+
+
+def local_device() -> torch.device:
+    """The GPU that is this process's own."""
+    index = int(os.environ.get("LOCAL_RANK", "0"))
+    if index >= torch.cuda.device_count():
+        raise InputError(
+            f"process {index} of this machine has no GPU of its own: there are {torch.cuda.device_count()}; start one process a "
+            "GPU (torchrun --nproc-per-node), or use --device cpu"
+        )
+    return torch.device("cuda", index)
+
+
+def start(device: torch.device | str = "cpu") -> None:
+    """Join the other processes; does nothing where there are none. A group that the caller opened is taken as it is."""
+    global _joined
+    if not launched() and not dist.is_initialized():
+        return
+    device = torch.device(device)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    if not dist.is_initialized():
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        atexit.register(leave)
+    _joined = True
+
+
+def leave() -> bool:
+    """The work together is over; whether this process was the first, which goes on alone to tell the result."""
+    global _joined
+    first, _joined = is_first(), False
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    return first
+
+
+def size() -> int:
+    """Number of processes at work together."""
+    return dist.get_world_size() if _joined else 1
+
+
+def rank() -> int:
+    """Number of this process."""
+    return dist.get_rank() if size() > 1 else 0
+
+
+def share() -> tuple[int, int]:
+    """Which share of a batch is this process's, and how many there are."""
+    return rank(), size()
+
+
+def is_first() -> bool:
+    """Whether this process writes and prints."""
+    return rank() == 0
+
+
+# -- numbers --------------------------------------------------------------------------------------------------------------
+
+
+def total(value: Tensor) -> Tensor:
+    """The sum over all processes, without a gradient."""
+    if size() == 1:
+        return value
+    value = value.detach().clone()
+    dist.all_reduce(value)
+    return value
+
+
+def totals(values: Sequence[Tensor]) -> list[Tensor]:
+    """Sums over all processes, in one exchange."""
+    if size() == 1:
+        return list(values)
+    flat = total(torch.cat([v.detach().flatten() for v in values]))
+    parts = flat.split([v.numel() for v in values])
+    return [part.view_as(v) for part, v in zip(parts, values, strict=True)]
+
+
+def gradients(loss: Tensor, parameters: Sequence[nn.Parameter]) -> tuple[Tensor, list[Tensor]]:
+    """The loss of the whole batch and its gradients, from this process's share of the loss."""
+    found = torch.autograd.grad(loss, parameters)
+    whole, *summed = totals([loss, *found])
+    return whole, summed
+
+
+def reduce_gradients(loss: Tensor, parameters: Sequence[nn.Parameter]) -> Tensor:
+    """Sum what ``backward`` left in ``grad`` over all processes; returns the loss of the whole batch."""
+    if size() == 1:
+        return loss
+    held = [p for p in parameters if p.grad is not None]
+    whole, *summed = totals([loss, *(p.grad for p in held if p.grad is not None)])
+    for parameter, gradient in zip(held, summed, strict=True):
+        parameter.grad = gradient
+    return whole
+
+
+def any_of(flag: bool) -> bool:
+    """Whether it holds in any process."""
+    return flag if size() == 1 else bool(total(torch.tensor(float(flag), device=_device())))
+
+
+def same_start(*modules: nn.Module) -> None:
+    """Weights, alphas and statistics of the first process, in every process."""
+    if size() > 1:
+        for module in modules:
+            for value in module.state_dict().values():
+                dist.broadcast(value, 0)
+
+
+@torch.no_grad()
+def settle(*modules: nn.Module) -> None:
+    """At the end of an epoch: running statistics become the mean over the processes, and parameters must be the same.
+
+    Raises :class:`Diverged`, in every process, where they are not: networks that differ would end as different genotypes.
+    """
+    if size() == 1:
+        return
+    for module in modules:
+        mine = dict(module.named_parameters())
+        running = [v for name, v in module.state_dict().items() if name not in mine and v.is_floating_point()]
+        for value, summed in zip(running, totals(running) if running else [], strict=True):
+            value.copy_(summed / size())
+        check_same(mine, type(module).__name__)
+
+
+def check_same(values: Mapping[str, Tensor], what: str) -> None:
+    """All processes hold the same bits."""
+    code = 0
+    for value in values.values():
+        code = zlib.crc32(value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes(), code)
+    codes = _gathered(torch.tensor([code], device=_device())).flatten().tolist()
+    if len(set(codes)) > 1:
+        shown = ", ".join(f"{number:08x}" for number in codes)
+        raise Diverged(
+            f"the {what} differs between the {size()} processes (checksums by rank: {shown}); nothing more is computed: the last "
+            "checkpoint is whole, go on from it"
+        )
+
+
+def _gathered(value: Tensor) -> Tensor:
+    """The values of all processes, ``[processes, ...]``."""
+    parts = [torch.empty_like(value) for _ in range(size())]
+    dist.all_gather(parts, value.contiguous())
+    return torch.stack(parts)
+
+
+def _device() -> torch.device:
+    return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
+
+
+# -- files and words ------------------------------------------------------------------------------------------------------
+
+
+def from_first(work: Callable[[], T]) -> T:
+    """What ``work`` gives, or raises, in the first process; the others take it from there."""
+    if size() == 1 or _AT_FIRST.get():
+        return work()
+    answer: list[Any] = [None, None]
+    if is_first():
+        inside = _AT_FIRST.set(True)
+        try:
+            answer[0] = work()
+        except Exception as error:
+            answer[1] = error
+        finally:
+            _AT_FIRST.reset(inside)
+    dist.broadcast_object_list(answer, 0)
+    if answer[1] is not None:
+        raise answer[1]
+    return answer[0]  # type: ignore[no-any-return]
+
+
+def by_first(method: Callable[P, T]) -> Callable[P, T]:
+    """A method that the first process runs for all: only it touches the disk."""
+
+    @functools.wraps(method)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        return from_first(lambda: method(*args, **kwargs))
+
+    return wrapped
+
+
+# -- batch norm -----------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def shared_norms(on: bool) -> Iterator[None]:
+    """Inside, if ``on``, batch norms take their statistics over the real nodes of all processes."""
+    global _norms_shared
+    before, _norms_shared = _norms_shared, on and size() > 1
+    try:
+        yield
+    finally:
+        _norms_shared = before
+
+
+def norms_are_shared() -> bool:
+    return _norms_shared
+
+
+def normalise(h: Tensor, mask: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """``h`` (``[count, nodes, channels]``) less its mean, over its deviation, both of the nodes of all processes that ``mask``
+    keeps; also returns mean, biased variance and how many nodes they are of."""
+    return _Normalise.apply(h, mask, eps)  # type: ignore[no-any-return]
+
+
+class _Normalise(torch.autograd.Function):
+    """Two exchanges: counts, means and squares forward; the two sums of the gradient backward."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, mask: Tensor | None, eps: float) -> tuple[Tensor, ...]:  # type: ignore[override]
+        keep = h.new_ones(h.size(1), 1) if mask is None else mask.to(h.dtype)[:, None]
+        count = keep.sum()
+        mean = (h * keep).sum(1, keepdim=True) / count.clamp_min(1)
+        squares = ((h - mean).square() * keep).sum(1, keepdim=True)
+        known = _gathered(torch.cat([count[None], mean.flatten(), squares.flatten()]))
+        counts = known[:, 0].view(-1, 1, 1, 1)
+        means, sums = (part.reshape(-1, *mean.shape) for part in known[:, 1:].chunk(2, dim=1))
+        count = counts.sum().clamp_min(1)
+        mean = (counts * means).sum(0) / count
+        # Squares around each share's own mean, moved to the common one: no difference of large numbers.
+        var = (sums + counts * (means - mean).square()).sum(0) / count
+        rstd = torch.rsqrt(var + eps)
+        out = (h - mean) * rstd
+        ctx.save_for_backward(out, rstd, count, mask)
+        ctx.mark_non_differentiable(mean, var, count)
+        return out, mean, var, count
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> Any:  # type: ignore[override]
+        out, rstd, count, mask = ctx.saved_tensors
+        shift, slope = totals([grad.sum(1, keepdim=True), (grad * out).sum(1, keepdim=True)])
+        through = (shift + out * slope) / count
+        # Rows of padding took no part in the statistics.
+        through = through if mask is None else through * mask[:, None]
+        return (grad - through) * rstd, None, None

@@ -1,0 +1,109 @@
+"""Run folders at an fsspec URL (s3://, gs://, file://, ...): what a worker writes is pushed there and pulled from there.
+
+A worker works in a folder of its own and pushes what has changed; only whole files appear under their names, and a
+result comes last: a folder at the URL that has a result is complete.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import uuid
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from gnas.errors import InputError
+from gnas.files import write_atomic
+
+PART = ".part-"
+
+
+class Storage:
+    """A folder at ``url``, which may not be there yet."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            raise InputError("storage at a URL needs fsspec; install it with: pip install 'gnas[cluster]'") from None
+        if "://" not in url:
+            raise InputError(f"storage {url!r}: write it as a URL, such as s3://bucket/run or file:///shared/run")
+        try:
+            self.fs, path = url_to_fs(url)
+        except (ValueError, ImportError) as error:
+            raise InputError(f"storage {url!r}: {' '.join(str(error).split())}") from None
+        self.url, self.path = url, str(path).rstrip("/")
+        self._sent: dict[str, tuple[int, int]] = {}
+
+    def pull(self, name: str, folder: Path) -> int:
+        """Bring what lies under ``name`` into ``folder``; returns the number of files."""
+        there = self._at(name)
+        self.fs.invalidate_cache()
+        found = [str(file) for file in self.fs.find(there)] if self.fs.exists(there) else []
+        files = [file for file in found if PART not in file]
+        for file in sorted(files, key=lambda file: _turn(posixpath.basename(file))):
+            inside = PurePosixPath(posixpath.relpath(file, self.fs._strip_protocol(there)))
+            if inside.is_absolute() or ".." in inside.parts:
+                raise InputError(f"{self.url}: {file!r} lies outside of it")
+            write_atomic(folder / inside, self.fs.cat_file(file))
+        return len(files)
+
+    def push(self, folder: Path, name: str, skip: Callable[[str], bool] = lambda name: False) -> int:
+        """Send the files of ``folder`` that have changed since they were last sent; returns their number."""
+        files = [file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")]
+        names = {file: posixpath.join(name, file.relative_to(folder).as_posix()) for file in files}
+        order = sorted(files, key=lambda file: _turn(file.name))
+        sent = sum(self.push_file(file, names[file]) for file in order if not skip(names[file]))
+        self._forget_old(set(names.values()), name)
+        return sent
+
+    def push_file(self, file: Path, name: str) -> bool:
+        """Send one file, unless it was sent as it is."""
+        about = file.stat()
+        version = (about.st_size, about.st_mtime_ns)
+        if self._sent.get(name) == version:
+            return False
+        target = self._at(name)
+        half = posixpath.join(posixpath.dirname(target), f"{PART}{uuid.uuid4().hex}")
+        self.fs.makedirs(posixpath.dirname(target), exist_ok=True)
+        self.fs.pipe_file(half, file.read_bytes())
+        self._rename(half, target)
+        self._sent[name] = version
+        return True
+
+    def holds(self, name: str) -> bool:
+        """Whether there is such a file or folder."""
+        return bool(self.fs.exists(self._at(name)))
+
+    def fetch(self, name: str, file: Path) -> Path:
+        """One file, brought here unless it is here."""
+        if not file.exists():
+            write_atomic(file, self.fs.cat_file(self._at(name)))
+        return file
+
+    def remove(self, name: str) -> None:
+        """Remove a file or folder, if it is there."""
+        if self.holds(name):
+            self.fs.rm(self._at(name), recursive=True)
+
+    def _rename(self, half: str, target: str) -> None:
+        if "file" in self.fs.protocol:  # its mv is not atomic
+            os.replace(self.fs._strip_protocol(half), self.fs._strip_protocol(target))
+        else:
+            self.fs.mv(half, target)
+
+    def _forget_old(self, here: set[str], name: str) -> None:
+        """Checkpoints that were dropped here are dropped there."""
+        for old in [sent for sent in self._sent if sent.startswith(name) and sent not in here]:
+            del self._sent[old]
+            if self.fs.exists(self._at(old)):
+                self.fs.rm_file(self._at(old))
+
+    def _at(self, name: str) -> str:
+        return posixpath.join(self.path, name) if name else self.path
+
+
+def _turn(name: str) -> tuple[int, Any]:
+    """Settings and history first, a result last: a checkpoint is never there before the records it knows of."""
+    return (0 if name == "config.yaml" else 1 if name.endswith(".jsonl") else 3 if name == "result.json" else 2), name

@@ -1,0 +1,147 @@
+"""The benchmark scripts run at a tiny size and leave rows that say where they come from; the fit finds what made its rows."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import fit
+import pytest
+import reduction
+import rows
+import steps
+import torch
+
+from gnas.cost import Machine, machines, memory_terms, time_terms
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch):
+    """A script's ``main`` with words of the command line."""
+
+    def call(script, *words: str) -> None:
+        monkeypatch.setattr(sys, "argv", [script.__file__, "--device", "cpu", *words])
+        script.main()
+
+    return call
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="") as file:
+        found = list(csv.DictReader(file))
+    for row in found:
+        assert row["hardware"].startswith("CPU, ")
+        assert row["torch"] == torch.__version__
+        assert row["command"].startswith(f"python benchmarks/{path.stem}.py --device cpu")
+    return found
+
+
+def test_steps(call, tmp_path: Path) -> None:
+    out = tmp_path / "steps.csv"
+    call(steps, "--out", str(out), "--graphs", "256", "--cells", "1", "--budget", "0.01")
+    found = read(out)
+    assert [(row["what"], row["mode"]) for row in found] == [
+        (what, mode) for what in ("search", "training") for mode in ("plain", "eager")
+    ]
+    for row in found:
+        assert float(row["speedup"]) == pytest.approx(float(row["plain_ms"]) / float(row["milliseconds"]), rel=0.01)
+
+
+def test_reduction(call, tmp_path: Path) -> None:
+    out = tmp_path / "reduction.csv"
+    call(reduction, "--out", str(out), "--shapes", "zinc", "--channels", "8", "--batch", "4")
+    found = read(out)
+    assert len(found) == 10
+    for row in found:
+        share = float(row["gigabytes_per_s"]) / float(row["copy_gigabytes_per_s"])
+        assert float(row["of_copy"]) == pytest.approx(share, rel=0.01)
+
+
+def test_walltime(tmp_path: Path) -> None:
+    out = tmp_path / "walltime.csv"
+    small = ("--random", "--graphs", "32", "8", "8", "--cells", "1", "--epochs", "2")
+    words = ["--device", "cpu", "zinc", "--out", str(out), *small, "--train", "--train-epochs", "2", "--seeds", "1"]
+    command = [sys.executable, str(BENCHMARKS / "walltime.py"), *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = read(out)
+    assert [(row["start"], row["what"]) for row in found] == [
+        ("cold", "search"),
+        ("cold", "search and training"),
+        ("warm", "search"),
+    ]
+    cold, both, warm = found
+    assert 0 < float(cold["imports_s"]) < float(cold["data_s"]) < float(cold["first_step_s"]) < float(cold["end_s"])
+    assert float(both["end_s"]) > float(cold["end_s"])
+    assert cold["extrapolated"] == "yes"
+    assert float(cold["full_s"]) > float(cold["end_s"])
+    assert warm["end_s"] == ""
+
+
+def test_a_file_with_other_columns_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "steps.csv"
+    out.write_text("a,b\n1,2\n")
+    with pytest.raises(SystemExit, match="has other columns"):
+        rows.Rows(out, torch.device("cpu"), ("x",))
+    assert out.read_text() == "a,b\n1,2\n"
+
+
+def test_rows_from_elsewhere_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = tmp_path / "results", tmp_path / "there"
+    monkeypatch.setattr(rows, "RESULTS", here)
+    for folder, value in ((here, 1), (there, 2)):
+        rows.Rows(folder / "growth.csv", torch.device("cpu"), ("x",)).add(x=value)
+    rows.merge(there)
+    assert [row["x"] for row in rows.read(here / "growth.csv")] == ["1", "2"]
+
+
+TIME, MEMORY = (3.0, 0.5, 20.0, 0.0, 4.0), (30.0, 100.0, 0.0, 7.0)
+
+
+def growth_rows() -> list[dict[str, object]]:
+    """Rows of a machine that follows the model exactly."""
+    found = []
+    for what, scale in (("search", 1.0), ("training", 0.1)):
+        for varied in ("cells", "nodes", "edges", "channels"):
+            for factor in (1, 2, 4, 8):
+                size = {"cells": 2, "nodes": 500, "edges": 3000, "channels": 16}
+                size[varied] *= factor
+                order = [float(size[name]) for name in ("nodes", "edges", "cells", "channels")]
+                time = scale * sum(c * v for c, v in zip(TIME, time_terms(*order), strict=True))
+                memory = scale * sum(c * v for c, v in zip(MEMORY, memory_terms(*order), strict=True))
+                row = {"varied": varied, "what": what, "mode": "eager", "graphs": 8, **size, "before_mb": 200.0}
+                row |= {"milliseconds": time, "evaluation_ms": time / 4, "peak_mb": memory, "reserved_mb": memory}
+                found.append({**rows.origin(torch.device("cpu")), **row})
+    return found
+
+
+def test_the_fit_finds_the_coefficients(tmp_path: Path) -> None:
+    path, costs, known = tmp_path / "growth.csv", tmp_path / "costs.yaml", growth_rows()
+    stale = {**known[0], "milliseconds": 1e6}  # an older measurement of the same case
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(known[0]))
+        writer.writeheader()
+        writer.writerows([stale, *known])
+    fit.main(path, costs)
+    (found,) = machines(costs)
+    assert isinstance(found, Machine)
+    assert found.values["search"]["time"] == pytest.approx(TIME, rel=1e-2)
+    assert found.values["search"]["memory"] == pytest.approx(MEMORY, rel=1e-2)
+    assert found.values["training"]["evaluation"] == 0.25
+    assert found.values["search"]["time_off"] == 0.0
+    assert found.step_ms("search", 1e4, 2e4, 6, 32) == pytest.approx(3 + 6 * (0.5 + 20 * 0.32 + 4 * 0.64), rel=1e-2)
+    with open(tmp_path / "growth_exponents.csv", newline="") as file:
+        slopes = {(row["what"], row["varied"]): row for row in csv.DictReader(file)}
+    assert 0.3 < float(slopes["search", "cells"]["time"]) < 1.0
+    assert float(slopes["search", "cells"]["time_larger_half"]) > float(slopes["search", "cells"]["time"])
+
+
+def test_exponents() -> None:
+    assert fit.slope([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
+    assert json.dumps(fit.nonnegative([[1.0, 1.0], [1.0, 2.0]], [2.0, 1.0])) == "[1.2, 0.0]"

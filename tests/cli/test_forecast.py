@@ -1,0 +1,53 @@
+"""``gnas doctor DATASET``: the estimate before a long run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from terminal import gnas, one_line
+
+from gnas.cli.forecast import duration, size
+
+
+def test_a_benchmark_is_estimated_without_its_data() -> None:
+    ended = gnas("doctor", "zinc", "--device", "cpu", "--preset", "paper", "--cells", "4")
+    assert ended.code == 0, ended
+    assert "zinc: 10,000 graphs of 23 nodes and 50 edges (published figures)" in ended.out
+    assert "4 seeds" in ended.out
+    assert "about 154 epochs each" in ended.out
+    few, many = (
+        gnas("doctor", "zinc", "--device", "cpu", "--preset", "paper", "--cells", cells, "--json").json
+        for cells in ("4", "8")
+    )
+    assert 1.5 < many["search_seconds"] / few["search_seconds"] < 2.5
+    assert few["settings"]["cells"] == 4
+
+
+def test_own_data_is_read(rings: Path) -> None:
+    found = gnas("doctor", rings, "--device", "cpu", "--json")
+    assert found.code == 0, found
+    assert found.json["search_seconds"] > 0
+    assert "(the data)" in gnas("doctor", rings, "--device", "cpu").out
+
+
+def test_strategies_that_were_not_measured_are_named() -> None:
+    ended = gnas("doctor", "zinc", "--device", "cpu", "--strategy", "evolution")
+    assert "evolution was not measured" in ended.out
+
+
+def test_refusals() -> None:
+    one_line(gnas("doctor", "nosuch"), 2, "neither a benchmark nor an existing path")
+    one_line(gnas("doctor", "zinc", "--device", "gpu!"), 2, "unknown device")
+    one_line(gnas("doctor", "zinc", "--preset", "quick"), 2, "unknown preset")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "0 s"), (89, "89 s"), (600, "10 min"), (9000, "2.5 h"), (2e5, "2.3 days")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_sizes() -> None:
+    assert [size(310.0), size(2048.0)] == ["310 MB", "2.0 GB"]

@@ -1,0 +1,179 @@
+"""Every file gnas reads, in one folder, and everything that reads it.
+
+A file that a run, an export or a data folder may hold is listed by its path; ``readers_of`` gives the functions that open it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from builders import path_graphs, write_folder, write_smiles
+from terminal import gnas
+
+from gnas import authors, checkpoint
+from gnas.cli.networks import read_network
+from gnas.cli.place import Place
+from gnas.cli.records import about, runs_under
+from gnas.datasets import images, segments, sources, superpixels, zinc
+from gnas.datasets.bundle import pack
+from gnas.datasets.cache import BrokenFile, write_arrays
+from gnas.datasets.custom import encode, load_custom
+from gnas.errors import InputError
+from gnas.export import export_run
+from gnas.genotype import Genotype
+from gnas.models import load_model
+from gnas.report import write_report
+from gnas.report.record import read_job
+from gnas.runs import Run
+from gnas.settings import Settings, read_settings
+from gnas.strategies.graphnas_space import GraphNASArchitecture, LayerChoice
+from gnas.tracking import _remembered
+from gnas.workflow import discover
+
+Reader = Callable[[Path], object]
+RINGS, RUN, EXPORT = "rings", "run", "exported"
+SMALL = {"cells": 1, "channels": 4, "nodes": 2, "search_epochs": 2, "epochs": 2, "batch": 16, "search_batch": 16}
+UNREAD = (".lock", ".md", ".html", "leaderboard.csv", "-000000.safetensors")  # for people, and older checkpoints
+SEED = "run/trained/gnas/seed-41"
+
+
+def sound(root: Path) -> Path:
+    """One whole file of every kind."""
+    write_folder(root / RINGS)
+    write_smiles(root / "molecules.csv")
+    words = [f"--set={name}={value}" for name, value in SMALL.items()]
+    ended = gnas(
+        *("search", root / RINGS, "--preset", "fast", *words, "--baselines", "none", "--device", "cpu"),
+        *("--out", root / RUN, "--quiet", "--track", "none"),
+    )
+    assert ended.code == 0, ended
+    export_run(root / RUN, root / EXPORT)
+    (root / RUN / "tracking.json").write_text('{"mlflow": "1"}')
+    genotype = read_network(root / RUN)
+    assert isinstance(genotype, Genotype)
+    (root / "genotype.yaml").write_text(genotype.to_yaml())
+    (root / "first.txt").write_text("cell 1: I 1 0, s 2 0, sum 3 1, mean 4 2, d 5 3\n")
+    (root / "literal.txt").write_text("[('I', 1, 0), ('s', 2, 0), ('sum', 3, 1), ('mean', 4, 2), ('d', 5, 3)]")
+    (root / "released.yaml").write_text(
+        "Genotype:\n- id: 0\n  topology:\n" + "".join(f"  - {{src: {k}, dst: {k + 1}, ops: {op}}}\n" for k, op in
+                                                      enumerate(("V_Dense", "V_Max", "V_I")))
+    )  # fmt: skip
+    GraphNASArchitecture((LayerChoice("gat", "sum", "relu", 1, 4),), 4).save(root / "graphnas.yaml")
+    (root / "settings.yaml").write_text("preset: fast\ncells: 2\nseeds: [1, 2]\ntrain_settings: {clip: 1.0}\n")
+    pack(load_custom(root / RINGS), root / "bundle.npz")
+    checkpoint.save(root / "state.safetensors", {"a": [1, 2.5, None], "b": (np.pi, {"c": "d"})})
+    _benchmark_files(root)
+    return root
+
+
+def _benchmark_files(root: Path) -> None:
+    """Prepared and raw files of the paper's datasets, cut short."""
+    data = root / "data"
+    write_arrays(data / "pattern" / "pattern.npz", {"train_nodes": np.array([3])}, {"source": "tests"})
+    (data / "zinc").mkdir()
+    (data / "mnist").mkdir()
+    (data / "cifar10").mkdir()
+    np.savez(data / "zinc" / "prepared.npz", train_n=np.array([3]))
+    np.savez(data / "mnist" / "mnist_superpixels.npz", train_node_ptr=np.array([0, 1]))
+    (data / "zinc" / "smiles.csv").write_text("split,smiles,y\ntrain,CCO,0.5\n")
+    for split, name in (("train", "train"), ("test", "t10k")):
+        (data / "mnist" / f"{name}-images-idx3-ubyte.gz").write_bytes(gzip.compress(bytes(16 + 2 * 784)))
+        (data / "mnist" / f"{name}-labels-idx1-ubyte").write_bytes(bytes(10))
+        (data / "cifar10" / f"{split}_lables.json").write_text(json.dumps([1]))
+    write_arrays(data / "part.npz", {"nodes": np.array([1])}, {"images": 1, "crc": 0})
+
+
+def _run(root: Path) -> object:
+    run = Run(root / RUN)
+    return (
+        run.genotype(),
+        run.history(),
+        [run.read_json(name) for name in ("data", "result", "leaderboard", "versions")],
+    )
+
+
+def _training(root: Path) -> object:
+    run = Run(root / SEED)
+    return run.history(), run.read_json("result"), run.load_state()
+
+
+def _resume(root: Path) -> object:
+    benchmark = load_custom(root / RINGS)
+    settings = Settings.resolve("fast", **SMALL, baselines=())
+    return discover(benchmark, settings, root / RUN, resume=True)
+
+
+def _listed(root: Path) -> object:
+    return about(root / RUN), list(runs_under(root))
+
+
+def _saved(root: Path) -> object:
+    return Place(root / RUN, "search", True, False).saved, _remembered(root / RUN)
+
+
+def _encoded(root: Path) -> object:
+    benchmark = load_custom(path_graphs(9))
+    return encode(root / "molecules.csv", benchmark.encoding, benchmark.task)
+
+
+READERS: dict[str, tuple[str, Reader]] = {
+    # what reads it: files that reader opens (a prefix), the call
+    "genotype": ("genotype.yaml", lambda root: authors.load_genotype(root / "genotype.yaml")),
+    "network": ("genotype.yaml", lambda root: read_network(root / "genotype.yaml")),
+    "authors' lines": ("first.txt", lambda root: authors.load_genotype(root / "first.txt")),
+    "authors' lists": ("literal.txt", lambda root: authors.load_genotype(root / "literal.txt")),
+    "authors' YAML": ("released.yaml", lambda root: authors.load_genotype(root / "released.yaml")),
+    "graphnas": ("graphnas.yaml", lambda root: GraphNASArchitecture.load(root / "graphnas.yaml")),
+    "settings": ("settings.yaml", lambda root: Settings.resolve(file=root / "settings.yaml")),
+    "settings of a run": ("run/config.yaml", lambda root: read_settings(root / "run" / "config.yaml")),
+    "bundle": ("bundle.npz", lambda root: load_custom(root / "bundle.npz")),
+    "checkpoint": ("state.safetensors", lambda root: checkpoint.load(root / "state.safetensors")),
+    "tables": ("rings/", lambda root: load_custom(root / RINGS)),
+    "smiles": ("molecules.csv", lambda root: load_custom(root / "molecules.csv", skip_bad=True)),
+    "run": ("run/", _run),
+    "training": (f"{SEED}/", _training),
+    "resume": ("run/", _resume),
+    "list": ("run/", _listed),
+    "command": ("run/", _saved),
+    "report": ("run/", lambda root: read_job(root / RUN)),
+    "page": ("run/data.json", lambda root: write_report(root / RUN, out=root / "report.html")),
+    "model": (f"{SEED}/", lambda root: load_model(root / RUN)),
+    "export": (f"{SEED}/model.json", lambda root: export_run(root / RUN, root / "again", force=True)),
+    "exported model": ("exported/", lambda root: load_model(root / EXPORT)),
+    "prepared": ("data/pattern", lambda root: sources._read_prepared("pattern", root / "data/pattern/pattern.npz", "")),
+    "zinc": ("data/zinc/smiles.csv", lambda root: zinc._read_csv(root / "data/zinc/smiles.csv")),
+    "superpixels": (
+        "data/mnist/mnist_superpixels.npz",
+        lambda root: superpixels.read_prepared("mnist", root / "data/mnist/mnist_superpixels.npz"),
+    ),
+    "digits": ("data/mnist/t", lambda root: images.read_images("mnist", root / "data/mnist")),
+    "part": ("data/part.npz", lambda root: segments.read_arrays(root / "data/part.npz")),
+    "new data": ("molecules.csv", _encoded),
+}
+
+
+def readers_of(file: str) -> dict[str, Reader]:
+    """What opens a file, by name."""
+    return {name: call for name, (prefix, call) in READERS.items() if file.startswith(prefix)}
+
+
+def files_under(root: Path) -> list[str]:
+    """Every file that something reads."""
+    found = (str(path.relative_to(root)) for path in sorted(root.rglob("*")) if path.is_file())
+    return [file for file in found if not file.endswith(UNREAD) and readers_of(file)]
+
+
+def refusal(call: Callable[[], object]) -> str:
+    """The one line with which something was refused, or an empty text; any other error goes through."""
+    try:
+        call()
+        return ""
+    except (InputError, BrokenFile) as error:
+        said = str(error)
+    assert said.strip()
+    assert "\n" not in said, said
+    return said

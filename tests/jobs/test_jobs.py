@@ -1,0 +1,188 @@
+"""Jobs as values, whoever does them: searches, trials, depths and comparisons come out as they do without jobs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+import torch
+from farm import BENCH, candidates, count, train_all, trained
+from small import transductive
+from tiny import SPACE, tiny, untimed
+
+from gnas import checkpoint
+from gnas.compare import Candidate, compare
+from gnas.compare_strategies import compare_strategies
+from gnas.datasets.base import Benchmark
+from gnas.depth import search_depth
+from gnas.errors import InputError
+from gnas.jobs import Job, JobsFailed, check_on, open_runner
+from gnas.jobs.data import pack, unpack
+from gnas.jobs.job import find_function
+from gnas.network import GraphModule
+from gnas.runs import Interrupted, Run
+from gnas.search_budget import SearchBudget
+from gnas.strategies import Darts, Evolution, GraphNAS, RandomSearch, SearchStrategy, SingleLevel, search
+from gnas.strategies.values import from_values, to_values
+from gnas.training import TrainConfig
+
+STRATEGIES = (
+    SingleLevel(epochs=2),
+    Darts(epochs=2, order=2),
+    RandomSearch(trials=4, epochs=1),
+    RandomSearch(trials=4, epochs=1, max_epochs=3),
+    Evolution(trials=5, epochs=1, population=3, sample=2),
+    Evolution(trials=2, epochs=1, population=2, sample=1, inherit=True, supernet_epochs=1),
+    GraphNAS(trials=2, epochs=1),
+)
+
+
+def test_trainings_are_the_same_and_finished_ones_are_not_repeated(tmp_path: Path, reference: Path) -> None:
+    with open_runner(tmp_path) as runner:
+        heard: list[dict] = []
+        first = train_all(tmp_path, runner, on_epoch=heard.append)
+        again = train_all(tmp_path, runner)
+    assert trained(tmp_path) == trained(reference)
+    assert again == first
+    assert set(count(tmp_path, "began").values()) == {1}
+    assert {(r["model"], r["seed"]) for r in heard} == {(m, s) for m in ("gnas", "mlp") for s in (1, 2)}
+    here, there = (folder / "trained/gnas/seed-1" for folder in (tmp_path, reference))
+    assert checkpoint.digest(here / "weights.safetensors") == checkpoint.digest(there / "weights.safetensors")
+    assert (here / "model.json").read_bytes() == (there / "model.json").read_bytes()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda one: f"{one.name}-{getattr(one, 'trials', '')}")
+def test_searches_are_the_same(tmp_path: Path, strategy: SearchStrategy) -> None:
+    how = {"channels": 4, "num_cells": 2, "seed": 3}
+    with Run(tmp_path / "alone", {"job": "search"}) as run:
+        alone = search(tiny(), SPACE, strategy, run=run, **how)  # type: ignore[arg-type]
+    heard: list[dict] = []
+    with open_runner(tmp_path) as runner, Run(tmp_path / "search", {"job": "search"}) as run:
+        # The benchmark guards its test split: neither a search nor its jobs may read it.
+        found = search(tiny(), SPACE, strategy, run=run, runner=runner, on_epoch=heard.append, **how)  # type: ignore[arg-type]
+    assert (found.genotype, untimed(found.history)) == (alone.genotype, untimed(alone.history))
+    assert untimed(heard) == untimed(found.history)
+    assert (found.trained_epochs, found.seed, found.strategy) == (alone.trained_epochs, alone.seed, alone.strategy)
+    assert not list((tmp_path / "search").glob("trials/*"))  # their outcomes are in the history
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES[2:5:2], ids=lambda one: one.name)
+def test_trials_that_were_stopped_go_on(tmp_path: Path, strategy: SearchStrategy) -> None:
+    how = {"channels": 4, "num_cells": 2, "seed": 3}
+    with Run(tmp_path / "alone", {"job": "search"}) as run:
+        alone = search(tiny(), SPACE, strategy, run=run, **how)  # type: ignore[arg-type]
+    for most in itertools.count(2, 2):
+        asked = iter(range(most))
+        try:
+            with open_runner(tmp_path) as runner, Run(tmp_path / "search", {"job": "search"}, resume=True) as run:
+                found = search(
+                    *(tiny(), SPACE, strategy),  # type: ignore[arg-type]
+                    run=run,
+                    runner=runner,
+                    should_stop=lambda asked=asked: next(asked, None) is None,
+                    **how,  # type: ignore[arg-type]
+                )
+            break
+        except Interrupted:
+            assert most < 200
+    assert most > 5  # it was stopped at several moments
+    assert (found.genotype, untimed(found.history)) == (alone.genotype, untimed(alone.history))
+
+
+def test_depths_are_the_same(tmp_path: Path) -> None:
+    how = {"start": 2, "channels": 4, "max_rounds": 2}
+    alone = search_depth(tiny(), SPACE, SingleLevel(epochs=2), **how)  # type: ignore[arg-type]
+    with open_runner(tmp_path) as runner:
+        found = search_depth(tiny(), SPACE, SingleLevel(epochs=2), folder=tmp_path, runner=runner, **how)  # type: ignore[arg-type]
+    assert found.trajectory == alone.trajectory
+    assert found.genotype == alone.genotype
+    assert set(count(tmp_path, "began")) == {f"round-{n + 1}" for n in range(len(found.rounds))}
+
+
+def test_comparisons_of_strategies_are_the_same(tmp_path: Path) -> None:
+    strategies = {"single-level": SingleLevel(), "random": RandomSearch()}
+    budget, how = SearchBudget(4, 1, 2, 12, 1e-2), {"space": SPACE, "channels": 4, "num_cells": 1}
+    alone = compare_strategies(BENCH, strategies, budget, (0, 1), tmp_path / "alone", **how)  # type: ignore[arg-type]
+    with open_runner(tmp_path) as runner:
+        found = compare_strategies(BENCH, strategies, budget, (0, 1), tmp_path, runner=runner, **how)  # type: ignore[arg-type]
+    assert len(count(tmp_path, "result")) == 4
+    assert [replace(p, seconds=0) for p in found.points] == [replace(p, seconds=0) for p in alone.points]
+
+
+@pytest.mark.parametrize("benchmark", [BENCH, transductive()], ids=lambda one: one.name)
+def test_graphs_come_out_as_they_were_packed(tmp_path: Path, benchmark: Benchmark) -> None:
+    again = unpack(pack(benchmark, tmp_path)).benchmark()
+    assert (again.name, again.task, again.source, again.notes) == (
+        *(benchmark.name, benchmark.task),
+        *(benchmark.source, benchmark.notes),
+    )
+    for name, split in benchmark.splits().items():
+        for field in fields(split):
+            one, other = getattr(split, field.name), getattr(again.splits()[name], field.name)
+            assert torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
+    assert pack(benchmark, tmp_path) == pack(benchmark, tmp_path)  # named by its content
+    assert set(unpack(pack(benchmark, tmp_path, ("train", "val"))).splits) == {"train", "val"}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda one: one.name)
+def test_a_strategy_comes_out_of_its_values(strategy: SearchStrategy) -> None:
+    assert from_values(json.loads(json.dumps(to_values(strategy)))) == strategy
+
+
+def test_some_jobs_fail_and_the_others_are_kept(tmp_path: Path) -> None:
+    Run(tmp_path / "trained/mlp/seed-2", {"model": "another"}).close()
+    with open_runner(tmp_path) as runner:
+        wanted = "1 of 4 jobs failed, the others are kept: trained/mlp/seed-2: .*cannot resume with another"
+        with pytest.raises(JobsFailed, match=wanted):
+            train_all(tmp_path, runner, epochs=1)
+    assert len(count(tmp_path, "result")) == 3
+
+
+def test_a_network_of_ones_own_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    class Own(GraphModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.task = BENCH.task
+
+    with (
+        open_runner(tmp_path) as runner,
+        pytest.raises(InputError, match=r"own cannot be sent to workers.*class .*Own"),
+    ):
+        compare(BENCH, [*candidates(), Candidate("own", Own, 1)], TrainConfig(epochs=1), (1,), tmp_path, runner=runner)
+    assert not (tmp_path / "trained").exists()
+
+
+@pytest.mark.parametrize("on", ["spark", "local", "local:", "local:0", "local:x", "local:-1", "ray:3", "here:2", ""])
+def test_other_places_are_refused(on: str) -> None:
+    if on == "":
+        assert check_on(on) == ("here", 1)
+        return
+    with pytest.raises(InputError, match=r"choose one of: here .*local:N.*ray"):
+        check_on(on)
+
+
+@pytest.mark.parametrize("share", [1.5, -1.0])
+def test_other_shares_of_gpus_are_refused(share: float) -> None:
+    with pytest.raises(InputError, match="such as 0"):
+        check_on("local:2", share)
+    with pytest.raises(InputError, match=r"add --on local:N or --on ray"):
+        check_on(None, 0.5)
+
+
+@pytest.mark.parametrize("folder", ["", "/tmp/x", "../x", "a/../../b"])
+def test_a_job_stays_below_its_root(folder: str) -> None:
+    with pytest.raises(InputError, match="below the run folder"):
+        Job("gnas.compare.training_job", folder)
+
+
+def test_a_job_holds_plain_values_and_calls_gnas_alone(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="plain JSON"):
+        Job("gnas.compare.training_job", "one", {"x": torch.zeros(1)})
+    for name in ("os.system", "gnas.nothing.here", "gnas.compare.nothing", "gnas.compare.WEIGHTS"):
+        with pytest.raises(InputError, match=f"cannot call '{name}'"):
+            find_function(name)
+    with open_runner(tmp_path) as runner, pytest.raises(InputError, match="same folder: one"):
+        list(runner.each([Job("gnas.compare.training_job", "one")] * 2))

@@ -1,0 +1,62 @@
+"""The same jobs on a real Ray cluster of several workers on this machine, one of them killed while it works."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from farm import Killer, events, train_all, trained
+
+import gnas.jobs
+from gnas.errors import InputError
+from gnas.jobs import Runner, open_runner
+from gnas.jobs.on_ray import RayTasks
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'gnas[cluster]'")
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
+    ray.init(address="local", num_cpus=3, num_gpus=1, include_dashboard=False, **quiet)
+    yield
+    ray.shutdown()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_killed_worker_is_replaced_and_its_job_goes_on(tmp_path: Path, reference: Path) -> None:
+    killer = Killer(tmp_path, seed=2, epoch=3)
+    with open_runner(tmp_path, "ray") as runner, pytest.warns(UserWarning, match=r"WorkerCrashed.* try 2 of 4"):
+        train_all(tmp_path, runner, on_epoch=killer)
+    killer.check()
+    assert len({e["about"]["pid"] for e in events(tmp_path) if e["event"] == "began"}) >= 3
+    assert trained(tmp_path) == trained(reference)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_results_arrive_at_a_url(tmp_path: Path, reference: Path) -> None:
+    shared, here = tmp_path / "shared", tmp_path / "here"
+    killer = Killer(here, seed=1, epoch=3)
+    with Runner(here, RayTasks(gpus_per_job=0.5), sync=f"file://{shared}") as runner:  # Ray counts GPUs as it is told
+        runner.push_seconds = 0.0
+        with pytest.warns(UserWarning, match="try 2 of 4"):
+            train_all(here, runner, on_epoch=killer)
+    killer.check()
+    assert most_at_once(here) == 2  # two halves of a GPU, though there are three cores
+    assert trained(shared) == trained(here) == trained(reference)
+    assert not [file for file in shared.rglob("*") if file.name.startswith(".") and file.name != ".lock"]
+    assert not list(shared.glob("jobs/graphs-*"))
+
+
+def most_at_once(folder: Path) -> int:
+    """How many jobs were under way at the same time, at most."""
+    steps = [{"began": 1}.get(e["event"], -1) for e in events(folder)]
+    return max(itertools.accumulate(steps))
+
+
+def test_without_ray_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gnas.jobs.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"--on ray needs Ray; install it with: pip install 'gnas\[cluster\]'"):
+        open_runner(tmp_path, "ray")

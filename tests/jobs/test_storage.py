@@ -1,0 +1,123 @@
+"""Run folders at a URL: whole files, results last, what is dropped here is dropped there, nothing outside is written."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from farm import count, train_all, trained
+from tiny import SPACE, tiny, untimed
+
+from gnas.errors import InputError
+from gnas.jobs import open_runner
+from gnas.jobs.storage import Storage
+from gnas.runs import Interrupted, Run
+from gnas.strategies import RandomSearch, SearchResult, search
+
+
+@pytest.fixture
+def memory(request: pytest.FixtureRequest) -> str:
+    """A URL that lives in this process, as object stores live elsewhere."""
+    return f"memory://{request.node.name.replace('[', '-').replace(']', '')}"
+
+
+def write_run(folder: Path) -> Run:
+    run = Run(folder, {"job": "train"}, resume=True)
+    for number in range(4):
+        run.append({"epoch": number + 1})
+        run.save_state({"number": number})
+    run.write_json("result", {"test": 1.0})
+    return run
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_a_run_comes_back_as_it_was(tmp_path: Path, memory: str, kind: str) -> None:
+    url = memory if kind == "memory" else f"file://{tmp_path}/there"
+    with write_run(tmp_path / "here") as run:
+        assert Storage(url).push(run.path, "one") == 5  # settings, history, two checkpoints, result
+        assert Storage(url).pull("one", tmp_path / "again") == 5
+    with Run(tmp_path / "again", {"job": "train"}, resume=True) as again:
+        assert again.history() == run.history()
+        assert again.load_state() == {"number": 3}
+        assert again.read_json("result") == {"test": 1.0}
+
+
+def test_only_what_changed_is_sent_and_old_checkpoints_go(tmp_path: Path, memory: str) -> None:
+    storage = Storage(memory)
+    with write_run(tmp_path / "here") as run:
+        storage.push(run.path, "one")
+        assert storage.push(run.path, "one") == 0
+        run.save_state({"number": 4})
+        assert storage.push(run.path, "one") == 1
+    names = sorted(Path(str(file)).name for file in storage.fs.find(f"{storage.path}/one/checkpoints"))
+    assert names == ["checkpoint-000003.safetensors", "checkpoint-000004.safetensors"]
+
+
+def test_the_history_comes_before_a_checkpoint_and_the_result_last(tmp_path: Path, memory: str) -> None:
+    storage, sent = Storage(memory), list[str]()
+    rename = storage._rename
+    storage._rename = lambda half, target: (sent.append(Path(target).name), rename(half, target))  # type: ignore[method-assign, func-returns-value]
+    with write_run(tmp_path / "here") as run:
+        storage.push(run.path, "one")
+    assert [sent[0], sent[1], sent[-1]] == ["config.yaml", "history.jsonl", "result.json"]
+
+
+def test_a_half_written_file_is_not_pulled(tmp_path: Path, memory: str) -> None:
+    storage = Storage(memory)
+    with write_run(tmp_path / "here") as run:
+        storage.push(run.path, "one")
+    storage.fs.pipe_file(f"{storage.path}/one/.part-123", b"half")
+    assert storage.pull("one", tmp_path / "again") == 5
+    assert not list((tmp_path / "again").glob(".part*"))
+
+
+def test_a_name_that_leads_outside_is_refused(tmp_path: Path, memory: str) -> None:
+    storage = Storage(memory)
+    storage.fs.find = lambda path: [f"{storage.path}/one/../../outside"]
+    storage.fs.pipe_file(f"{storage.path}/one/config.yaml", b"job: train")
+    try:
+        with pytest.raises(InputError, match="lies outside"):
+            storage.pull("one", tmp_path / "again")
+    finally:
+        del storage.fs.find
+    assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize("url", ["nowhere", "xyz://bucket/run"])
+def test_a_url_that_cannot_be_is_an_error(url: str) -> None:
+    with pytest.raises(InputError, match=f"storage '{url}'"):
+        Storage(url)
+
+
+def test_a_run_that_lost_its_machine_goes_on_from_the_url(tmp_path: Path, memory: str, reference: Path) -> None:
+    asked = iter(range(40))
+    with open_runner(tmp_path / "first", "here", sync=memory) as runner, pytest.raises(Interrupted):
+        train_all(tmp_path / "first", runner, should_stop=lambda: next(asked, None) is None)
+    heard: list[dict] = []
+    with open_runner(
+        tmp_path / "second", "here", sync=memory
+    ) as runner:  # a new machine: nothing of the first is there
+        train_all(tmp_path / "second", runner, on_epoch=heard.append)
+    assert trained(tmp_path / "second") == trained(reference)
+    assert 1 not in [record["epoch"] for record in heard if (record["model"], record["seed"]) == ("gnas", 1)]
+
+
+def test_trials_that_were_taken_note_of_are_not_repeated_elsewhere(tmp_path: Path, memory: str) -> None:
+    strategy, how = RandomSearch(trials=4, epochs=1), {"channels": 4, "num_cells": 1}
+
+    def run_in(root: Path, **more: Any) -> SearchResult:
+        with open_runner(root, "here", sync=memory) as runner, Run(root / "search", {}, resume=True) as run:
+            return search(tiny(), SPACE, strategy, run=run, runner=runner, **how, **more)  # type: ignore[arg-type]
+
+    with Run(tmp_path / "alone", {}) as run:
+        alone = search(tiny(), SPACE, strategy, run=run, **how)  # type: ignore[arg-type]
+    heard: list[dict] = []
+    with pytest.raises(Interrupted):
+        run_in(tmp_path / "first", on_epoch=heard.append, should_stop=lambda: len(heard) == 2)
+    shutil.rmtree(tmp_path / "first")  # the machine is gone; what was pushed while it worked is there
+    Storage(memory).pull("", tmp_path / "second")
+    found = run_in(tmp_path / "second")
+    assert untimed(found.history) == untimed(alone.history)
+    assert set(count(tmp_path / "second", "began")) == {"search/trials/0003", "search/trials/0004"}
