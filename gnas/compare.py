@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
-import json
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -17,13 +14,15 @@ import torch
 from gnas import checkpoint, distributed
 from gnas.datasets.base import Benchmark
 from gnas.errors import InputError
-from gnas.files import write_atomic
+from gnas.files import write_atomic, write_json
 from gnas.formula import located
 from gnas.jobs import Job, Runner, Work, unpack
-from gnas.loop import Record
+from gnas.loop import Record, labelled
 from gnas.models import WEIGHTS, build_model, describe_model
 from gnas.network import GraphModule
 from gnas.runs import Run
+from gnas.tasks import decimals
+from gnas.text_tables import csv_text, markdown_table
 from gnas.training import TrainConfig, TrainResult, train, train_seeds
 
 TRAINED = ("test", "val", "num_weights", "seconds", "epochs")  # of a finished training's result
@@ -87,8 +86,7 @@ class Leaderboard:
 
     def table(self) -> list[tuple[str, ...]]:
         """Cells as text, a tuple a row, in the order of ``COLUMNS``."""
-        percent = self.metric in ("accuracy", "class_accuracy")
-        digits = 2 if percent else 4
+        digits = decimals(self.metric)
         return [
             (
                 row.name,
@@ -106,16 +104,10 @@ class Leaderboard:
         ]
 
     def to_markdown(self) -> str:
-        lines = ["| " + " | ".join(self.COLUMNS) + " |", "|" + "---|" * len(self.COLUMNS)]
-        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.table()]
-        return "\n".join(lines) + "\n"
+        return markdown_table(self.COLUMNS, self.table()) + "\n"
 
     def to_csv(self) -> str:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(Row.__dataclass_fields__), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in self.rows)
-        return text.getvalue()
+        return csv_text(list(Row.__dataclass_fields__), map(asdict, self.rows))
 
     def to_dict(self) -> dict[str, Any]:
         return {"dataset": self.dataset, "metric": self.metric, "rows": [asdict(row) for row in self.rows]}
@@ -128,7 +120,7 @@ class Leaderboard:
         """Write leaderboard.csv, .json and .md."""
         write_atomic(folder / "leaderboard.csv", self.to_csv())
         write_atomic(folder / "leaderboard.md", self.to_markdown())
-        write_atomic(folder / "leaderboard.json", json.dumps(self.to_dict(), indent=2) + "\n")
+        write_json(folder / "leaderboard.json", self.to_dict())
 
 
 def compare(
@@ -177,7 +169,6 @@ def train_candidate(
 ) -> list[dict[str, Any]]:
     """Results of one candidate for these seeds, as stored in its run folders."""
     _check(seeds)
-    note = None if on_epoch is None else (lambda record: on_epoch({"model": candidate.name, **record}))
     with contextlib.ExitStack() as held:
         runs = {seed: held.enter_context(_training(benchmark, candidate, config, seed, folder)) for seed in seeds}
         missing = [seed for seed in seeds if runs[seed].read_json("result") is None]
@@ -189,7 +180,7 @@ def train_candidate(
                 missing,
                 device=device,
                 runs=[runs[seed] for seed in missing],
-                on_epoch=note,
+                on_epoch=labelled(on_epoch, model=candidate.name),
                 should_stop=should_stop,
             )
             for seed, result in zip(missing, spread.results, strict=True):
@@ -264,7 +255,7 @@ def training_job(work: Work, *, graphs: str, model: dict[str, Any], settings: di
                 settings["seed"],
                 device=work.device,
                 run=run,
-                on_epoch=lambda record: work.on_epoch({"model": settings["model"], **record}),
+                on_epoch=labelled(work.on_epoch, model=settings["model"]),
                 should_stop=work.should_stop,
             )
             keep_result(run, result, benchmark)

@@ -15,7 +15,7 @@ from gnas.diameter import Diameter, average_diameter
 from gnas.errors import InputError
 from gnas.genotype import Genotype
 from gnas.jobs import Runner
-from gnas.loop import Record
+from gnas.loop import Record, labelled
 from gnas.runs import Run, plain
 from gnas.space import SearchSpace
 from gnas.stage import OperationTypes
@@ -134,7 +134,7 @@ def search_depth(
                     engine=engine,
                     operations=operations,
                     run=part,
-                    on_epoch=_labelled(on_epoch, number, cells),
+                    on_epoch=labelled(on_epoch, stage=f"round-{number}", cells=cells),
                     should_stop=should_stop,
                     runner=runner,
                 )
@@ -209,7 +209,3 @@ def _as_round(cells: int, result: SearchResult) -> DepthRound:
     last = result.history[-1]
     metric = last["best_val_metric"] if "best_val_metric" in last else last["val_metric"]
     return DepthRound(cells, result.genotype.depth(), result.genotype, metric, result.seconds)
-
-
-def _labelled(on_epoch: Callable[[Record], None] | None, number: int, cells: int) -> Callable[[Record], None] | None:
-    return None if on_epoch is None else lambda record: on_epoch({"stage": f"round-{number}", "cells": cells, **record})

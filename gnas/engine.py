@@ -111,9 +111,14 @@ def mode_for(mode: str, *stores: Store) -> str:
 
 
 def use_deterministic() -> None:
-    """From here on a GPU gives the same result bit for bit; to be called before its first use."""
+    """From here on the same result bit for bit: on a GPU, if called before its first use, and with any number of threads.
+
+    PyTorch adds long sums up in another order with another number of threads, and a search amplifies the last bit: one
+    thread costs about half as much again as two on a CPU.
+    """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(1)
 
 
 def take_turns(runs: Iterable[Iterator[None]]) -> None:

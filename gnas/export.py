@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import shutil
 import tempfile
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
@@ -21,6 +19,7 @@ from gnas.export_code import as_exportable, exported_views, module_source
 from gnas.files import write_atomic
 from gnas.models import DESCRIPTION, WEIGHTS, load_model
 from gnas.network import Network
+from gnas.workflow import package_versions
 
 PACKAGES = ("gnas", "torch", "torch-geometric", "safetensors")
 
@@ -39,7 +38,7 @@ def export_run(
     model, info = load_model(folder, name, seed)
     model = as_exportable(model)
     about = f"A graph neural network for {info.dataset}: {model.task.level} {model.task.kind}, found by gnas."
-    versions = package_versions()
+    versions = package_versions(*PACKAGES)
     origin = {
         "name": info.name,
         "seed": info.seed,
@@ -61,17 +60,6 @@ def exported_weights(model: Network) -> dict[str, Tensor]:
     found = {name: value.contiguous().clone() for name, value in exported_views(model).items()}
     norms = [name.removesuffix("running_mean") for name in found if name.endswith("running_mean")]
     return found | {f"{name}num_batches_tracked": torch.tensor(0) for name in norms}
-
-
-def package_versions() -> dict[str, str]:
-    """What this runs on."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
 
 
 # -- the folder ----------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from gnas.export_code import safe_text
 from gnas.models import TrainedInfo, best_seed
 from gnas.network import Network
 from gnas.tasks import UNITS, Task
+from gnas.text_tables import markdown_table
 
 
 def model_card(network: Network, info: TrainedInfo, versions: Mapping[str, str]) -> str:
@@ -18,7 +19,7 @@ def model_card(network: Network, info: TrainedInfo, versions: Mapping[str, str])
     sections = [
         f"# A graph neural network for {safe_text(info.dataset)}",
         f"Found by architecture search from message passing, trained and exported by gnas {versions['gnas']}.",
-        _table(("what", "value"), _facts(network, info)),
+        markdown_table(("what", "value"), _facts(network, info)),
         "## The network",
         _network(network),
         "## How to use it",
@@ -27,7 +28,7 @@ def model_card(network: Network, info: TrainedInfo, versions: Mapping[str, str])
         _inputs(network.task, info.encoding),
         *(["## Seeds", _seeds(network.task, info)] if info.results else []),
         "## Versions",
-        _table(("package", "version"), list(versions.items())),
+        markdown_table(("package", "version"), list(versions.items())),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -107,7 +108,7 @@ def _inputs(task: Task, encoding: Encoding | None) -> str:
         what = f"the in-degree, at most {column.size - 1}" if column.kind == "degree" else what
         rows.append((where, safe_text(column.name), what))
         place += width
-    return _table(("column of x", "name", "holds"), rows)
+    return markdown_table(("column of x", "name", "holds"), rows)
 
 
 def _seeds(task: Task, info: TrainedInfo) -> str:
@@ -115,9 +116,4 @@ def _seeds(task: Task, info: TrainedInfo) -> str:
         (str(seed), *(_shown(task, one[split]) for split in ("val", "test")), str(one.get("best_epoch", "")))
         for seed, one in sorted(info.results.items())
     ]
-    return _table(("seed", f"validation {UNITS[task.metric]}", "test", "best epoch"), rows)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+    return markdown_table(("seed", f"validation {UNITS[task.metric]}", "test", "best epoch"), rows)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 
 def write_atomic(path: str | Path, content: str | bytes) -> Path:
@@ -24,3 +26,8 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
         Path(temporary).unlink(missing_ok=True)
         raise
     return path
+
+
+def write_json(path: str | Path, value: Any) -> Path:
+    """Write a value as JSON in the same way, indented to be read."""
+    return write_atomic(path, json.dumps(value, indent=2) + "\n")

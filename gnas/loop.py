@@ -225,6 +225,11 @@ class EpochLoop:
             torch.cuda.set_rng_state(random["cuda"], self.engine.device)
 
 
+def labelled(on_epoch: Callable[[Record], None] | None, **labels: Any) -> Callable[[Record], None] | None:
+    """``on_epoch`` that hears these labels with every record; a record's own values stand."""
+    return None if on_epoch is None else lambda record: on_epoch({**labels, **record})
+
+
 def seeded(seed: int) -> torch.Generator:
     """A generator for shuffling: on the host, so that every device sees the same order."""
     return torch.Generator().manual_seed(seed)

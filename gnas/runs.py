@@ -24,7 +24,7 @@ from gnas import checkpoint, distributed
 from gnas.authors import load_genotype
 from gnas.documents import dump_config, read_config, read_json
 from gnas.errors import InputError
-from gnas.files import write_atomic
+from gnas.files import write_atomic, write_json
 from gnas.genotype import Genotype
 
 KEEP = 2  # checkpoints kept: should the last one be damaged, the one before serves
@@ -168,7 +168,7 @@ class Run:
 
     @distributed.by_first
     def write_json(self, name: str, value: Any) -> None:
-        write_atomic(self.path / f"{name}.json", json.dumps(value, indent=2) + "\n")
+        write_json(self.path / f"{name}.json", value)
 
     @distributed.by_first
     def read_json(self, name: str, keys: Iterable[str] = ()) -> Any:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from gnas.documents import read_json
 from gnas.errors import InputError, choose
-from gnas.files import write_atomic
-from gnas.tasks import METRICS
+from gnas.files import write_atomic, write_json
+from gnas.tasks import decimals, higher_is_better
+from gnas.text_tables import csv_text, markdown_table
 
 COSTS = ("epochs", "seconds")
 
@@ -74,7 +73,7 @@ class StrategyComparison:
 
     @property
     def higher_is_better(self) -> bool:
-        return self.metric in METRICS["classification"]
+        return higher_is_better(self.metric)
 
     def strategies(self) -> tuple[str, ...]:
         """Names in the order they were given."""
@@ -126,7 +125,7 @@ class StrategyComparison:
 
     def table(self) -> list[tuple[str, ...]]:
         """Cells as text, a tuple a row, in the order of ``COLUMNS``."""
-        digits = 2 if self.higher_is_better else 4
+        digits = decimals(self.metric)
         return [
             (
                 row.strategy,
@@ -144,16 +143,11 @@ class StrategyComparison:
         ]
 
     def to_markdown(self) -> str:
-        lines = ["| " + " | ".join(self.COLUMNS) + " |", "|" + "---|" * len(self.COLUMNS)]
-        lines += ["| " + " | ".join(row) + " |" for row in self.table()]
-        return "\n".join([f"{self.dataset}, validation {self.metric}. {self.rule}", "", *lines]) + "\n"
+        rule = f"{self.dataset}, validation {self.metric}. {self.rule}"
+        return f"{rule}\n\n{markdown_table(self.COLUMNS, self.table())}\n"
 
     def to_csv(self) -> str:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(Point.__dataclass_fields__), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(point) for point in self.points)
-        return text.getvalue()
+        return csv_text(list(Point.__dataclass_fields__), map(asdict, self.points))
 
     def to_dict(self) -> dict[str, Any]:
         names = ("dataset", "metric", "budget", "rule")
@@ -169,14 +163,14 @@ class StrategyComparison:
         """Write strategies.csv (one row a point), .json and .md (the table)."""
         write_atomic(folder / "strategies.csv", self.to_csv())
         write_atomic(folder / "strategies.md", self.to_markdown())
-        write_atomic(folder / "strategies.json", json.dumps(self.to_dict(), indent=2) + "\n")
+        write_json(folder / "strategies.json", self.to_dict())
 
     @staticmethod
     def load(folder: str | Path) -> StrategyComparison:
         """What ``save`` wrote."""
         file = Path(folder) / "strategies.json"
         try:
-            return StrategyComparison.from_dict(json.loads(file.read_text(encoding="utf-8")))
+            return StrategyComparison.from_dict(read_json(file))
         except OSError as error:
             raise InputError(f"{file}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError):

@@ -30,6 +30,15 @@ UNITS = {"mae": "MAE", "rmse": "RMSE", "accuracy": "accuracy %", "class_accuracy
 Total = Callable[[Tensor], Tensor]
 
 
+def higher_is_better(metric: str) -> bool:
+    return metric in METRICS["classification"]
+
+
+def decimals(metric: str) -> int:
+    """How many a value is shown with: two for percentages, four for errors."""
+    return 2 if higher_is_better(metric) else 4
+
+
 def _alone(value: Tensor) -> Tensor:
     """The sum over all shares of a batch, where there is one."""
     return value

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from gnas.documents import read_json
 from gnas.errors import InputError, choose
-from gnas.files import write_atomic
+from gnas.files import write_json
 
 Record = dict[str, Any]
 NAMES = ("tensorboard", "mlflow", "wandb")
@@ -166,4 +166,4 @@ def _remembered(folder: Path) -> dict[str, str]:
 
 
 def _remember(folder: Path, name: str, run: str) -> None:
-    write_atomic(folder / "tracking.json", json.dumps({**_remembered(folder), name: run}, indent=2) + "\n")
+    write_json(folder / "tracking.json", {**_remembered(folder), name: run})

@@ -18,7 +18,7 @@ from gnas.datasets.base import Benchmark
 from gnas.engine import MODES, Engine, mode_for, take_turns
 from gnas.errors import InputError, choose
 from gnas.evaluation import Evaluator
-from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
+from gnas.loop import EpochLoop, Meter, Record, labelled, seeded, steps_per_epoch
 from gnas.network import GraphModule
 from gnas.optim import adam, autocast, exponential_average, restore, set_rate, use_precision
 from gnas.runs import Run
@@ -319,7 +319,7 @@ def train_seeds(
     for seed, folder in zip(seeds, folders, strict=True):
         torch.manual_seed(seed)
         model = copy.deepcopy(build) if isinstance(build, GraphModule) else build()
-        note = None if on_epoch is None else _noting(on_epoch, seed)
+        note = labelled(on_epoch, seed=seed)
         trainers.append(Trainer(model, config, seed, device, stores, folder, note, should_stop))
     if device.type == "cuda":
         take_turns([trainer.steps() for trainer in trainers])
@@ -330,7 +330,3 @@ def train_seeds(
         take_turns([trainer.steps()])
         results.append(trainer.result())
     return Spread(tuple(results))
-
-
-def _noting(on_epoch: Callable[[Record], None], seed: int) -> Callable[[Record], None]:
-    return lambda record: on_epoch({"seed": seed, **record})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +17,7 @@ from gnas.datasets.base import Benchmark
 from gnas.documents import read_text
 from gnas.genotype import Genotype
 from gnas.jobs import Runner
-from gnas.loop import Record
+from gnas.loop import Record, labelled
 from gnas.network import Network, width_for
 from gnas.plugins import known
 from gnas.runs import Run
@@ -129,7 +130,7 @@ def discover(
             settings.seeds,
             run.path,
             device=device,
-            on_epoch=_labelled(on_epoch, "train"),
+            on_epoch=labelled(on_epoch, stage="train"),
             should_stop=should_stop,
             runner=runner,
         )
@@ -163,7 +164,7 @@ def search_part(
             device=device,
             engine=engine,
             run=part,
-            on_epoch=_labelled(on_epoch, "search"),
+            on_epoch=labelled(on_epoch, stage="search"),
             should_stop=should_stop,
             runner=runner,
         )
@@ -211,19 +212,15 @@ def summarise(benchmark: Benchmark) -> Record:
 
 def versions(device: torch.device | str) -> dict[str, str]:
     """What a run was made with."""
-    names = ("gnas", "torch", "torch-geometric", "numpy")
-    found = {name: metadata.version(name) for name in names if _installed(name)}
     kind = torch.device(device)
-    found["device"] = torch.cuda.get_device_name(kind) if kind.type == "cuda" else "CPU"
-    return {"python": platform.python_version(), **found}
+    name = torch.cuda.get_device_name(kind) if kind.type == "cuda" else "CPU"
+    return {**package_versions("gnas", "torch", "torch-geometric", "numpy"), "device": name}
 
 
-def _installed(name: str) -> bool:
-    try:
-        return bool(metadata.version(name))
-    except metadata.PackageNotFoundError:
-        return False
-
-
-def _labelled(on_epoch: Callable[[Record], None] | None, stage: str) -> Callable[[Record], None] | None:
-    return None if on_epoch is None else (lambda record: on_epoch({"stage": stage, **record}))
+def package_versions(*names: str) -> dict[str, str]:
+    """Versions of Python and of those packages that are installed."""
+    found = {"python": platform.python_version()}
+    for name in names:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found

@@ -45,7 +45,7 @@ ORDER = [
         "export_card",
         "export",
     ),
-    *("reading", "predict", "targets", "logs", "estimator", "tracking", "report", "reproduce", "cluster", "cli"),
+    *("reading", "predict", "targets", "logs", "estimator", "tracking", "report", "reproduce", "cli"),
 ]
 TORCH_FREE = ("errors", "files", "formula", "documents", "genotype", "authors", "gap", "space")
 

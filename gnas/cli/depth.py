@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -98,13 +97,13 @@ def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
     from gnas.cli import show
     from gnas.cli.job import search_stage, working, write_report
     from gnas.depth import REASONS, search_depth
-    from gnas.files import write_atomic
+    from gnas.files import write_json
     from gnas.workflow import chosen_strategy, summarise
 
     screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
     chosen = chosen_strategy(settings)
     begun.claim(**bounds)
-    write_atomic(begun.folder / "data.json", json.dumps(summarise(benchmark), indent=2) + "\n")
+    write_json(begun.folder / "data.json", summarise(benchmark))
     with working(begun, [search_stage(chosen, "round-1")]) as work:
         result = search_depth(
             benchmark,

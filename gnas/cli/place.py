@@ -11,7 +11,7 @@ from typing import Any
 from gnas.cli.group import COMMAND, as_typed
 from gnas.cli.records import about, is_running
 from gnas.errors import InputError
-from gnas.files import write_atomic
+from gnas.files import write_json
 from gnas.settings import read_command, read_settings
 
 OURS = (
@@ -70,8 +70,8 @@ class Place:
         remove_halves(self.folder)
         if not self.resumed:
             words = {"command": as_typed(COMMAND.get()), "job": self.job, **told}
-            write_atomic(self.folder / "command.json", json.dumps(words, indent=2) + "\n")
-        write_atomic(self.folder / "versions.json", json.dumps(versions, indent=2) + "\n")
+            write_json(self.folder / "command.json", words)
+        write_json(self.folder / "versions.json", versions)
 
 
 def clear(folder: Path) -> None:

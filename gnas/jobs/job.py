@@ -1,4 +1,4 @@
-"""A job as a value: a function of this package by its name, plain arguments, and the run folder it works in."""
+"""A job as a value: one of a few functions of this package by name, plain arguments, and the run folder it works in."""
 
 from __future__ import annotations
 
@@ -11,10 +11,17 @@ from typing import Any
 
 import torch
 
+from gnas.documents import short
 from gnas.errors import InputError
 
 Record = dict[str, Any]
 Function = Callable[..., Any]
+
+# What a job can call, and nothing else: whoever can write an order could otherwise call any function there is.
+FUNCTIONS = (
+    *("gnas.compare.training_job", "gnas.compare_strategies.strategy_job", "gnas.reproduce.apart.run_job"),
+    *("gnas.strategies.search_apart.search_job", "gnas.strategies.trials_apart.trial_job"),
+)
 
 
 @dataclass(frozen=True)
@@ -22,29 +29,38 @@ class Job:
     """``function`` is called as ``function(work, **arguments)``, here or in a worker; its value must be JSON.
 
     A job can be killed at any moment and is then called again: it goes on from what lies in its folder, and returns at
-    once where that holds its result. ``folder`` is relative to the root that the jobs of one call share.
+    once where that holds its result. ``folder`` is relative to the root that the jobs of one call share; ``also`` are
+    other folders below it that the job reads or writes.
     """
 
     function: str
     folder: str
     arguments: dict[str, Any] = field(default_factory=dict)
+    also: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        path = PurePosixPath(self.folder)
-        if not self.folder or path.is_absolute() or ".." in path.parts:
-            raise InputError(f"the folder of a job is {self.folder!r}; it must be a path below the run folder")
+        if self.function not in FUNCTIONS:
+            raise InputError(f"a job cannot call {short(self.function)!r}; it can call: {', '.join(FUNCTIONS)}")
+        for folder in self.folders:
+            below(folder)
         try:
-            same = json.loads(json.dumps(self.arguments)) == self.arguments
-        except (TypeError, ValueError):
+            same = isinstance(self.arguments, dict) and json.loads(json.dumps(self.arguments)) == self.arguments
+        except (TypeError, ValueError, RecursionError):
             same = False
         if not same:
             raise InputError(f"{self.folder}: the arguments of a job must be plain JSON values")
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where it reads and writes, its own folder first."""
+        return self.folder, *self.also
 
 
 @dataclass(frozen=True)
 class Work:
     """What a job is given beside its arguments."""
 
+    root: Path  # of a worker at a URL: it holds the folders of this job alone
     folder: Path
     device: torch.device
     on_epoch: Callable[[Record], None]
@@ -66,15 +82,15 @@ class JobsFailed(RuntimeError):
     """Some jobs did not end well; the others are finished and kept."""
 
 
+def below(name: Any) -> str:
+    """``name`` if it is that of a file or folder below the root."""
+    path = PurePosixPath(name) if isinstance(name, str) else PurePosixPath("/")
+    if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name or "\\" in name:
+        raise InputError(f"{short(name)!r} is named by a job; it must be a path below the run folder")
+    return str(name)
+
+
 def find_function(name: str) -> Function:
-    """The function of this package that has this full name."""
+    """The function of a job."""
     module, _, function = name.rpartition(".")
-    if module.split(".")[0] != "gnas":
-        raise InputError(f"a job cannot call {name!r}: only functions of gnas")
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError):
-        raise InputError(f"a job cannot call {name!r}: there is no such function") from None
-    if not callable(found):
-        raise InputError(f"a job cannot call {name!r}: it is not a function")
-    return found
+    return getattr(importlib.import_module(module), function)  # type: ignore[no-any-return]

@@ -6,9 +6,11 @@ Messages: ``began`` (which process), ``record`` (an epoch), ``warning``; and one
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
+import stat
 import tempfile
 import time
 import traceback
@@ -20,9 +22,10 @@ from typing import Any
 import torch
 
 import gnas
+from gnas.documents import short
 from gnas.engine import use_deterministic
 from gnas.errors import InputError
-from gnas.jobs.job import Job, Record, Work, find_function
+from gnas.jobs.job import Job, Record, Work, below, find_function
 from gnas.jobs.storage import Storage
 from gnas.runs import Interrupted, Locked
 
@@ -36,6 +39,7 @@ def order(job: Job, root: Path, sync: str | None, device: str, push_seconds: flo
     return {
         "function": job.function,
         "folder": job.folder,
+        "also": list(job.also),
         "arguments": job.arguments,
         "root": str(root.resolve()),
         "sync": sync,
@@ -44,6 +48,41 @@ def order(job: Job, root: Path, sync: str | None, device: str, push_seconds: flo
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "version": gnas.__version__,
     }
+
+
+def read_order(line: str | bytes) -> dict[str, Any]:
+    """What ``order`` made, from JSON; whatever else it is, an error in one line."""
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        raise InputError("an order is not valid JSON") from None
+    return check_order(told)
+
+
+def check_order(told: Any) -> dict[str, Any]:
+    """An order whose values are of the kinds they must be; its job is checked where it is made."""
+    if not isinstance(told, dict) or not _ORDER.keys() <= told.keys():
+        raise InputError(f"an order has the names {', '.join(_ORDER)}")
+    for name, kinds in _ORDER.items():
+        if not isinstance(told[name], kinds) or (isinstance(told[name], bool) and kinds != (bool,)):
+            raise InputError(f"an order has {short(told[name])!r} as its {name}")
+    try:
+        torch.device(told["device"])
+    except RuntimeError:
+        raise InputError(f"an order has {short(told['device'])!r} as its device") from None
+    return told
+
+
+def told_job(told: dict[str, Any]) -> Job:
+    """The job of an order."""
+    return Job(told["function"], told["folder"], told["arguments"], tuple(told["also"]))
+
+
+_TEXT, _NONE = (str,), type(None)
+_ORDER: dict[str, tuple[type, ...]] = {
+    **{"function": _TEXT, "folder": _TEXT, "also": (list,), "arguments": (dict,), "root": _TEXT, "sync": (str, _NONE)},
+    **{"push_seconds": (int, float), "device": _TEXT, "deterministic": (bool,), "version": _TEXT},
+}
 
 
 def perform(told: dict[str, Any], say: Say, should_stop: Callable[[], bool], threads: int | None = None) -> None:
@@ -82,53 +121,73 @@ def _perform(told: dict[str, Any], say: Say, should_stop: Callable[[], bool], th
         torch.set_num_threads(threads)
     if told["deterministic"]:
         use_deterministic()
-    function, root = find_function(told["function"]), Path(told["root"])
+    job, root = told_job(check_order(told)), Path(told["root"])
     device = torch.device(told["device"])
     if told["sync"] is None:
         if not root.is_dir():
             raise InputError(
                 f"{root} is not there on {platform.node()}: choose a run folder that all machines share, or --sync URL"
             )
-        folder = root / told["folder"]
-        work = Work(folder, device, lambda record: say({"record": record}), should_stop, lambda name: root / name)
-        return _when_free(lambda: function(work, **told["arguments"]))
-    return _apart(told, function, device, say, should_stop)
+        work = Work(
+            *(root, root / job.folder, device, lambda record: say({"record": record}), should_stop),
+            lambda name: root / below(name),
+        )
+        return _when_free(lambda: find_function(job.function)(work, **job.arguments))
+    return _apart(told, job, device, say, should_stop)
 
 
 def _apart(
-    told: dict[str, Any], function: Callable[..., Any], device: torch.device, say: Say, should_stop: Callable[[], bool]
+    told: dict[str, Any], job: Job, device: torch.device, say: Say, should_stop: Callable[[], bool]
 ) -> Any:
-    """The job in a folder of its own on this machine, begun from the storage and pushed to it."""
-    storage, name = Storage(told["sync"]), told["folder"]
+    """The job in folders of its own on this machine, begun from the storage and pushed to it."""
+    storage = Storage(told["sync"])
     sweep()
     place = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
-    folder, last = place / name, time.monotonic()
+    last = time.monotonic()
+
+    def push() -> None:
+        for name in reversed(job.folders):  # its own, which may hold the result, last
+            if (place / name).is_dir():
+                storage.push(place / name, name)
 
     def on_epoch(record: Record) -> None:
         nonlocal last
         say({"record": record})
         if time.monotonic() - last >= told["push_seconds"]:
             try:
-                storage.push(folder, name)
+                push()
             except Exception as error:  # every kind of storage has errors of its own; the next push may succeed
-                warnings.warn(f"{name}: not pushed to {told['sync']} this time ({' '.join(str(error).split())[:200]})")
+                warnings.warn(f"{job.folder}: not pushed to {told['sync']} this time ({' '.join(str(error).split())[:200]})")
             last = time.monotonic()
 
     try:
-        storage.pull(name, folder)
-        cache = Path(tempfile.gettempdir()) / f"{_PREFIX}files-{os.getuid()}"
-        work = Work(folder, device, on_epoch, should_stop, lambda file: storage.fetch(file, cache / Path(file).name))
+        for name in job.folders:
+            storage.pull(name, place / name)
+        cache = _own_folder(Path(tempfile.gettempdir()) / f"{_PREFIX}files-{os.getuid()}")
+        work = Work(
+            *(place, place / job.folder, device, on_epoch, should_stop),
+            lambda file: storage.fetch(below(file), cache / Path(file).name),
+        )
         try:
-            result = function(work, **told["arguments"])
+            result = find_function(job.function)(work, **job.arguments)
         finally:
-            if folder.is_dir():
-                storage.push(folder, name)
+            push()
         return result
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
 _PREFIX = "gnas-job-"
+
+
+def _own_folder(path: Path) -> Path:
+    """A folder that nobody else can put files into: its name can be foreseen."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    about = path.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
+        raise InputError(f"{path} belongs to somebody else; remove it, or set TMPDIR to another folder")
+    path.chmod(0o700)
+    return path
 
 
 def sweep() -> None:

@@ -14,7 +14,8 @@ import sys
 import threading
 from typing import Any
 
-from gnas.jobs.perform import perform
+from gnas.errors import InputError
+from gnas.jobs.perform import perform, read_order
 
 GRACE = 10.0  # seconds from the end of input to a hard exit, should a step take longer
 
@@ -34,15 +35,21 @@ def main() -> None:
             channel.write(json.dumps(message) + "\n")
 
     while not stop.is_set() and (told := orders.get()) is not None:
-        perform(told, say, stop.is_set, told["threads"])
+        if "wrong" in told:
+            say({"error": told["wrong"]})
+        else:
+            perform(told, say, stop.is_set, told["threads"])
     with contextlib.suppress(BrokenPipeError):
         channel.close()
     os._exit(0)  # everything is on disk; taking torch down would be a second of waiting for the driver
 
 
 def _listen(orders: queue.Queue[dict[str, Any] | None], stop: threading.Event) -> None:
-    for line in sys.stdin:
-        orders.put(json.loads(line))
+    for line in sys.stdin.buffer:
+        try:
+            orders.put({"threads": 1, **read_order(line)})
+        except InputError as error:
+            orders.put({"wrong": str(error)})
     stop.set()
     orders.put(None)
     late = threading.Timer(GRACE, os._exit, (1,))

@@ -7,7 +7,7 @@ from typing import Any
 
 from gnas.compare import Leaderboard, Row
 from gnas.report.record import Job, Training
-from gnas.report.words import count, duration, figure, higher_is_better, named, spread, unit
+from gnas.report.words import count, duration, figure, named, spread, unit
 from gnas.strategy_curves import StrategyComparison
 
 

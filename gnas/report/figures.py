@@ -12,7 +12,7 @@ from gnas.report import plots
 from gnas.report.answer import search_seconds
 from gnas.report.axes import inline_svg
 from gnas.report.record import Job
-from gnas.report.words import higher_is_better
+from gnas.tasks import higher_is_better
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,6 +29,7 @@ from gnas.report.tables import (
     values_table,
 )
 from gnas.tasks import UNITS
+from gnas.workflow import package_versions
 
 NAME = "report.html"
 PACKAGES = ("gnas", "torch", "torch-geometric", "numpy", "matplotlib")
@@ -130,25 +129,14 @@ def render_comparison(jobs: list[Job]) -> str:
         pictures=comparison_pictures(jobs),
         keys=[(name, svg(layout_key(name), page=True)) for name in in_order(every)],
         refresh=0,
-        versions=values_table("Versions of what wrote this page.", writer_versions()),
+        versions=values_table("Versions of what wrote this page.", package_versions(*PACKAGES)),
     )
-
-
-def writer_versions() -> dict[str, str]:
-    """Versions of what writes the report."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _versions(job: Job) -> Table:
     if job.versions:
         return values_table("Versions of the run.", job.versions)
-    return values_table("Versions of what wrote this page; the run kept none of its own.", writer_versions())
+    return values_table("Versions of what wrote this page; the run kept none of its own.", package_versions(*PACKAGES))
 
 
 def _target(out: str | Path | None, folder: Path) -> Path:

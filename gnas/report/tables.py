@@ -9,8 +9,9 @@ from typing import Any
 from gnas.compare import Leaderboard
 from gnas.report.answer import best_baseline, found_row, search_seconds, verdict
 from gnas.report.record import Job, Training
-from gnas.report.words import direction, duration, figure, higher_is_better, spread, unit
+from gnas.report.words import direction, duration, figure, spread, unit
 from gnas.strategy_curves import StrategyComparison
+from gnas.tasks import higher_is_better
 
 
 @dataclass(frozen=True)

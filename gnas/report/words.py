@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import math
 
-from gnas.tasks import METRICS, UNITS
+from gnas.tasks import UNITS, decimals, higher_is_better
 
 SPACE = "\u00a0"  # keeps a number and its unit on one line
-
-
-def higher_is_better(metric: str) -> bool:
-    return metric in METRICS["classification"]
 
 
 def unit(metric: str) -> str:
@@ -23,10 +19,10 @@ def direction(metric: str) -> str:
 
 
 def figure(metric: str, value: float | None) -> str:
-    """A value of the metric: two decimals for percentages, four for errors."""
+    """A value of the metric with its decimals."""
     if value is None or not math.isfinite(value):
         return "–"
-    return f"{value:.2f}" if higher_is_better(metric) else f"{value:.4f}"
+    return f"{value:.{decimals(metric)}f}"
 
 
 def named(metric: str, value: float | None) -> str:

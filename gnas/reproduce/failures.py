@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from gnas.documents import read_json
 from gnas.errors import InputError
-from gnas.files import write_atomic
+from gnas.files import write_json
 
 FILE = "failed.json"
 
@@ -17,8 +17,8 @@ def read_failed(places: Sequence[Path]) -> dict[str, str]:
     found: dict[str, str] = {}
     for file in (place / FILE for place in places if (place / FILE).exists()):
         try:
-            read = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError:
+            read = read_json(file)
+        except InputError:
             read = None
         if not isinstance(read, dict):
             raise InputError(f"{file}: not a list of failed runs; remove it")
@@ -30,7 +30,7 @@ def note_failed(place: Path, failed: Mapping[str, str], done: Collection[str]) -
     """Add reasons to those kept in a place, less the runs that are done; with none left, the file goes."""
     known = {key: why for key, why in {**read_failed([place]), **failed}.items() if key not in done}
     if known:
-        write_atomic(place / FILE, json.dumps(dict(sorted(known.items())), indent=2) + "\n")
+        write_json(place / FILE, dict(sorted(known.items())))
     else:
         (place / FILE).unlink(missing_ok=True)
     return known

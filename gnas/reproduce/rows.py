@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gnas.report.words import higher_is_better
+from gnas.tasks import higher_is_better
 from gnas.reproduce.catalogue import Wanted, train_job
 from gnas.reproduce.jobs import TrainJob
 from gnas.reproduce.paper import Entry

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gnas.datasets.benchmarks import BENCHMARKS
-from gnas.report.words import duration, figure, higher_is_better, spread, unit
+from gnas.report.words import duration, figure, spread, unit
 from gnas.reproduce.catalogue import ENTRIES, SEARCHED_DEPTH, Wanted, depth_jobs, entries, strategies_job
 from gnas.reproduce.findings import check, live_operations
 from gnas.reproduce.jobs import DataJob
@@ -18,6 +16,8 @@ from gnas.reproduce.pick import picked
 from gnas.reproduce.rows import Line, line
 from gnas.reproduce.shelf import Shelf
 from gnas.strategy_curves import StrategyComparison
+from gnas.tasks import decimals, higher_is_better
+from gnas.text_tables import csv_text, markdown_table
 
 NONE = "–"
 
@@ -39,8 +39,7 @@ class Sheet:
         left = [] if whole or not self.missing else [f"Not run: {', '.join(dict.fromkeys(self.missing.values()))}."]
         lines = [f"**{self.heading}**", ""] if self.heading else []
         if rows or whole:
-            lines += ["| " + " | ".join(self.columns) + " |", "|" + "---|" * len(self.columns)]
-            lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+            lines.append(markdown_table(self.columns, rows))
             lines += [""] if self.notes or left else []
         return "\n".join([*lines, *self.notes, *left]) + "\n"
 
@@ -49,11 +48,7 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
     """All records of some sheets as one file."""
     records = [record for sheet in sheets for record in sheet.records]
     names = list(dict.fromkeys(name for record in records for name in record))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return text.getvalue()
+    return csv_text(names, records)
 
 
 def sheets(item: str, wanted: Wanted, shelf: Shelf, failed: Mapping[str, str]) -> list[Sheet]:
@@ -124,8 +119,7 @@ def _printed(metric: str, value: float | None, std: float | None) -> str:
 def _difference(one: Line) -> str:
     if one.difference is None:
         return NONE
-    digits = 2 if higher_is_better(one.metric) else 4
-    return f"{one.difference:+.{digits}f} {'better' if one.better else 'worse'}"
+    return f"{one.difference:+.{decimals(one.metric)}f} {'better' if one.better else 'worse'}"
 
 
 def _hours(value: float | None) -> str:

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from tiny import untimed
 
 import gnas
+from gnas.runs import Run
 
 STEPS = 3
 AGAIN = """
@@ -65,6 +67,31 @@ def test_threads_change_the_last_bits_only() -> None:
     one, two, again = losses(1), losses(2), losses(2)
     assert two == again  # the same number of threads: the same bits
     assert two == pytest.approx(one, rel=1e-5)
+
+
+def test_the_deterministic_option_does_not_depend_on_threads(tmp_path: Path) -> None:
+    """A whole search by the command, on machines that offer one thread and two."""
+    command = [sys.executable, "-m", "gnas", "search", "cluster-mini", "--preset", "fast", "--search-epochs", "2"]
+    command += [
+        "--epochs",
+        "1",
+        "--seeds",
+        "41",
+        "--baselines",
+        "none",
+        "--deterministic",
+        "--track",
+        "none",
+        "--quiet",
+    ]
+    found = []
+    for threads in ("1", "2"):
+        folder = tmp_path / threads
+        environment = {**os.environ, "OMP_NUM_THREADS": threads}
+        subprocess.run([*command, "--device", "cpu", "--out", str(folder)], env=environment, check=True)
+        found.append((untimed(Run(folder / "search").history()), (folder / "genotype.yaml").read_bytes()))
+    assert len(found[0][0]) == 2
+    assert found[0] == found[1]
 
 
 def test_the_same_search_in_another_process() -> None:
