@@ -7,13 +7,13 @@ drawn uniformly from the same space in the same way, and writes results/against_
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
 import statistics
 import warnings
 from pathlib import Path
 
 import numpy as np
+from rows import RESULTS, append
 
 import gnas
 from gnas.genotype import Genotype
@@ -39,18 +39,15 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=["cluster-mini", "pattern-mini", "molecules-mini"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results" / "against_random.csv")
+    parser.add_argument("--out", type=Path, default=RESULTS / "against_random.csv")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    with open(arguments.results, "w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for dataset in arguments.datasets:
-            for seed in arguments.seeds:
-                row = measure(dataset, seed, arguments.epochs)
-                writer.writerow(row)
-                file.flush()
-                print(row, flush=True)
+    arguments.out.unlink(missing_ok=True)
+    for dataset in arguments.datasets:
+        for seed in arguments.seeds:
+            row = measure(dataset, seed, arguments.epochs)
+            append(arguments.out, COLUMNS, [row])
+            print(row, flush=True)
 
 
 def measure(dataset: str, seed: int, epochs: int) -> dict[str, object]:

@@ -7,14 +7,12 @@ Batches of 128 over the first 2,000 training graphs; rows are appended to result
 
 from __future__ import annotations
 
-import argparse
-import csv
 import datetime
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 import torch
+from rows import append, parser
 from torch_geometric.loader import DataLoader
 
 import gnas
@@ -24,20 +22,13 @@ COLUMNS = ("date", "hardware", "dataset", "graphs", "megabytes", "store_seconds"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", nargs="+", default=["zinc", "pattern", "mnist"])
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results" / "batches.csv")
-    arguments = parser.parse_args()
-    new = not arguments.results.exists()
-    with open(arguments.results, "a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if new:
-            writer.writeheader()
-        for dataset in arguments.datasets:
-            row = measure(dataset, arguments.device)
-            writer.writerow(row)
-            print(row, flush=True)
+    words = parser(__doc__, "batches.csv")
+    words.add_argument("--datasets", nargs="+", default=["zinc", "pattern", "mnist"])
+    arguments = words.parse_args()
+    for dataset in arguments.datasets:
+        row = measure(dataset, arguments.device)
+        append(arguments.out, COLUMNS, [row])
+        print(row, flush=True)
 
 
 def measure(dataset: str, device: str) -> dict[str, object]:

@@ -10,8 +10,6 @@ folder. One row a measurement is added to results/data.csv.
 from __future__ import annotations
 
 import argparse
-import csv
-import datetime
 import os
 import shutil
 import tempfile
@@ -20,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import torch
+from rows import RESULTS, append, today
 
 from gnas.datasets import Benchmark, load, sbm, superpixels
 from gnas.datasets.blocks import generate
@@ -31,13 +29,7 @@ from gnas.datasets.root import data_root
 from gnas.datasets.segments import read_raw
 from gnas.datasets.sources import Options
 
-RESULTS = Path(__file__).parent / "results" / "data.csv"
 COLUMNS = ("date", "machine", "what", "seconds", "graphs", "nodes", "edges")
-
-
-def machine(device: str) -> str:
-    """The machine in words."""
-    return f"{os.cpu_count()}-core CPU" + (f" + {torch.cuda.get_device_name()}" if device != "cpu" else "")
 
 
 def timed(work: Callable[[], object]) -> tuple[float, object]:
@@ -65,14 +57,13 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--images", action="store_true", help="also make superpixels from raw images")
     options = parser.parse_args()
-    root, rows = data_root(options.data_root), list[dict[str, object]]()
+    root, made = data_root(options.data_root), today(options.device)
 
     def measure(what: str, work: Callable[[], object]) -> None:
         seconds, found = timed(work)
         graphs, nodes, edges = sizes(found)
-        today = datetime.date.today().isoformat()
-        values = (today, machine(options.device), what, round(seconds, 2), graphs, nodes, edges)
-        rows.append(dict(zip(COLUMNS, values, strict=True)))
+        values = {"what": what, "seconds": round(seconds, 2), "graphs": graphs, "nodes": nodes, "edges": edges}
+        append(RESULTS / "data.csv", COLUMNS, [{**made, **values}])
         print(f"{what}: {seconds:.2f} s, {graphs:,} graphs, {nodes:,} nodes, {edges:,} edges")
 
     with tempfile.TemporaryDirectory() as name:
@@ -95,13 +86,6 @@ def main() -> None:
             if kind in ("pattern", "cluster") or (folder / kind).is_dir():
                 load(kind, data_root=folder, download=False)  # leaves the prepared file behind
                 measure(f"{kind}: load prepared", partial(load, kind, data_root=folder, download=False))
-    new = not RESULTS.is_file()
-    RESULTS.parent.mkdir(exist_ok=True)
-    with open(RESULTS, "a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerows(rows)
 
 
 if __name__ == "__main__":

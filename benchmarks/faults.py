@@ -10,9 +10,6 @@ results/faults.csv.
 from __future__ import annotations
 
 import argparse
-import csv
-import datetime
-import os
 import random
 import shutil
 import sys
@@ -22,13 +19,14 @@ from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
+from rows import RESULTS, append, today
+
 ROOT = Path(__file__).parents[1]
 for _part in ("", "cli", "faults", "datasets"):
     sys.path.append(str(ROOT / "tests" / _part))
 from terminal import Nursery, fingerprint, nursery  # noqa: E402
 from trials import JOBS, Tally, clock_trial, full_trial, kill_trial, make_place, mounted, undisturbed  # noqa: E402
 
-RESULTS = Path(__file__).parent / "results" / "faults.csv"
 NUMBERS = [one.name for one in fields(Tally) if one.name != "reasons"]
 CHECKPOINTS = "/checkpoints/"
 
@@ -141,12 +139,12 @@ def read_only(place: Path, one: Nursery, rng: random.Random, name: str, tally: T
 
 
 def write(found: dict[tuple[str, str], Tally]) -> None:
-    today, machine = datetime.date.today().isoformat(), f"{os.cpu_count()}-core CPU"
-    with RESULTS.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["date", "machine", "fault", "job", *NUMBERS])
-        for (fault, job), tally in found.items():
-            writer.writerow([today, machine, fault, job, *(round(getattr(tally, name), 1) for name in NUMBERS)])
+    new = [
+        {**today(), "fault": fault, "job": job, **{name: round(getattr(tally, name), 1) for name in NUMBERS}}
+        for (fault, job), tally in found.items()
+    ]
+    (RESULTS / "faults.csv").unlink(missing_ok=True)
+    append(RESULTS / "faults.csv", list(new[0]), new)
 
 
 if __name__ == "__main__":

@@ -9,12 +9,9 @@ they have seen so many inputs in all or the time is over. One row a test is adde
 from __future__ import annotations
 
 import argparse
-import csv
-import datetime
 import importlib
 import inspect
 import logging
-import os
 import sys
 import tempfile
 import time
@@ -25,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rows import RESULTS, append, read, today
 
 ROOT = Path(__file__).parents[1]
-RESULTS = Path(__file__).parent / "results" / "fuzz.csv"
 COLUMNS = ("date", "machine", "parser", "test", "inputs", "failures", "seconds")
 TESTS = {
     "genotype YAML": (
@@ -117,13 +114,13 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=110_000)
     parser.add_argument("--minutes", type=float, default=60)
     options = parser.parse_args()
-    sys.path[:0] = [str(ROOT / "tests" / part) for part in ("", "datasets", "cli", "faults")]
+    sys.path[:0] = [str(ROOT / "tests" / part) for part in ("", "datasets", "cli", "faults", "reproduce")]
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         tests, end = collect(Path(folder)), time.monotonic() + 60 * options.minutes
-        before = RESULTS.read_text() if RESULTS.exists() else ",".join(COLUMNS) + "\n"
+        before = read(RESULTS / "fuzz.csv")
         while sum(test.inputs for test in tests) < options.inputs and time.monotonic() < end:
             # Each has its share of the time.
             min(tests, key=lambda test: test.seconds).turn()
@@ -133,15 +130,14 @@ def main() -> None:
     print(f"{sum(test.inputs for test in tests):,} inputs, {sum(test.failures for test in tests)} failures")
 
 
-def write(before: str, tests: list[Fuzzed]) -> None:
+def write(before: list[dict[str, str]], tests: list[Fuzzed]) -> None:
     """The rows of earlier runs, and those of this one so far."""
-    today, machine = datetime.date.today().isoformat(), f"{os.cpu_count()}-core CPU"
-    with RESULTS.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        file.write(before)
-        for test in tests:
-            row = (today, machine, test.parser, test.name, test.inputs, test.failures, round(test.seconds, 1))
-            writer.writerow(row)
+    rows = [
+        (*today().values(), test.parser, test.name, test.inputs, test.failures, round(test.seconds, 1))
+        for test in tests
+    ]
+    (RESULTS / "fuzz.csv").unlink(missing_ok=True)
+    append(RESULTS / "fuzz.csv", COLUMNS, [*before, *(dict(zip(COLUMNS, row, strict=True)) for row in rows)])
 
 
 if __name__ == "__main__":

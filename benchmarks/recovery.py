@@ -1,5 +1,5 @@
 """Does the search find the aggregation that made the labels? A teacher computes each node's target from its neighbours'
-gated features with sum, mean or max; the search sees only graphs and targets. Adds rows to results/recovery.csv.
+gated features with sum, mean or max; the search sees only graphs and targets. Writes results/recovery.csv.
 
     python benchmarks/recovery.py --seeds 0 1 2
 """
@@ -7,7 +7,6 @@ gated features with sum, mean or max; the search sees only graphs and targets. A
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
 from pathlib import Path
 
@@ -57,21 +56,21 @@ def chosen_aggregations(teacher: str, seed: int = 0, epochs: int = 80) -> tuple[
 
 
 def main() -> None:
+    from rows import RESULTS, append
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results" / "recovery.csv")
+    parser.add_argument("--out", type=Path, default=RESULTS / "recovery.csv")
     arguments = parser.parse_args()
-    with open(arguments.results, "w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for teacher in TEACHERS:
-            for seed in arguments.seeds:
-                counts, mae, seconds = chosen_aggregations(teacher, seed)
-                others = sum(count for name, count in counts.items() if name != teacher)
-                today = datetime.date.today().isoformat()
-                row = (today, teacher, seed, counts.get(teacher, 0), others, round(mae, 4), round(seconds, 1))
-                writer.writerow(dict(zip(COLUMNS, row, strict=True)))
-                print(*row)
+    arguments.out.unlink(missing_ok=True)
+    for teacher in TEACHERS:
+        for seed in arguments.seeds:
+            counts, mae, seconds = chosen_aggregations(teacher, seed)
+            others = sum(count for name, count in counts.items() if name != teacher)
+            today = datetime.date.today().isoformat()
+            row = (today, teacher, seed, counts.get(teacher, 0), others, round(mae, 4), round(seconds, 1))
+            append(arguments.out, COLUMNS, [dict(zip(COLUMNS, row, strict=True))])
+            print(*row)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import datetime
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -46,15 +46,25 @@ class Rows:
     def add(self, **values: object) -> None:
         """Append one row and show it."""
         row = {**origin(self.device), **{name: shown(value) for name, value in values.items()}}
-        new = not self.path.exists() or not self.path.stat().st_size
-        with open(self.path, "a", newline="") as file:
-            writer = csv.DictWriter(file, self.columns, restval="", lineterminator="\n")
-            if new:
-                writer.writeheader()
-            writer.writerow(row)
-            file.flush()
-            os.fsync(file.fileno())
+        append(self.path, self.columns, [row])
         print("  ".join(f"{name}={value}" for name, value in row.items() if name not in ORIGIN), flush=True)
+
+
+def append(path: Path, columns: Sequence[str], new: Iterable[Mapping[str, object]]) -> None:
+    """Add rows to a file, which begins with its columns, and make sure that they are on disk."""
+    with open(path, "a", newline="") as file:
+        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
+        if not file.tell():
+            writer.writeheader()
+        writer.writerows(new)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def today(device: str = "cpu") -> dict[str, object]:
+    """Where and when in two columns, for files whose rows do not depend on more."""
+    gpu = "" if device == "cpu" else f" + {torch.cuda.get_device_name()}"
+    return {"date": datetime.date.today().isoformat(), "machine": f"{os.cpu_count()}-core CPU{gpu}"}
 
 
 def origin(device: torch.device) -> dict[str, object]:

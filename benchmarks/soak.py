@@ -9,10 +9,7 @@ removed. One row a search is written to results/soak.csv: resident memory, open 
 from __future__ import annotations
 
 import argparse
-import csv
-import datetime
 import gc
-import os
 import sys
 import tempfile
 import time
@@ -29,7 +26,6 @@ from tiny import SPACE, tiny
 from gnas.runs import Run
 from gnas.strategies import search, strategy
 
-RESULTS = Path(__file__).parent / "results" / "soak.csv"
 SMALL = {"epochs": 1, "batch_size": 6}
 STRATEGIES = {
     "single-level": SMALL,
@@ -78,19 +74,18 @@ def soak(searches: int) -> Iterator[After]:
 
 
 def main() -> None:
+    from rows import RESULTS, append, today
+
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--searches", type=int, default=300)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    today, machine = datetime.date.today().isoformat(), f"{os.cpu_count()}-core CPU"
-    with RESULTS.open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["date", "machine", *After.__dataclass_fields__], lineterminator="\n")
-        writer.writeheader()
-        for after in soak(options.searches):
-            writer.writerow({"date": today, "machine": machine, **asdict(after)})
-            file.flush()
-            if after.search % 20 == 0:
-                print(after, flush=True)
+    made, results = today(), RESULTS / "soak.csv"
+    results.unlink(missing_ok=True)
+    for after in soak(options.searches):
+        append(results, [*made, *After.__dataclass_fields__], [{**made, **asdict(after)}])
+        if after.search % 20 == 0:
+            print(after, flush=True)
 
 
 if __name__ == "__main__":

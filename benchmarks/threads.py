@@ -10,20 +10,16 @@ distance of the other two from the first, and whether the choices are still the 
 from __future__ import annotations
 
 import argparse
-import csv
-import datetime
-import os
-from pathlib import Path
 from typing import Any
 
 import torch
+from rows import RESULTS, append, today
 
 import gnas
 from gnas.settings import Settings
 from gnas.strategies import strategy
 from gnas.supernet import Supernet
 
-RESULTS = Path(__file__).parent / "results" / "threads.csv"
 COLUMNS = ("date", "machine", "epoch", "loss", "two_threads", "last_bit", "same_choices_two", "same_choices_bit")
 
 
@@ -56,15 +52,14 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     epochs = parser.parse_args().epochs
     one, two, bit = history(epochs, 1), history(epochs, 2), history(epochs, 1, moved=True)
-    today, machine = datetime.date.today().isoformat(), f"{os.cpu_count()}-core CPU"
-    with RESULTS.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for a, b, c in zip(one, two, bit, strict=True):
-            apart = [f"{abs(x['train_loss'] / a['train_loss'] - 1):.1e}" for x in (b, c)]
-            same = [x["genotype"] == a["genotype"] for x in (b, c)]
-            writer.writerow([today, machine, a["epoch"], f"{a['train_loss']:.6f}", *apart, *same])
-            print(a["epoch"], a["train_loss"], *apart, *same)
+    results = RESULTS / "threads.csv"
+    results.unlink(missing_ok=True)
+    for a, b, c in zip(one, two, bit, strict=True):
+        apart = [f"{abs(x['train_loss'] / a['train_loss'] - 1):.1e}" for x in (b, c)]
+        same = [x["genotype"] == a["genotype"] for x in (b, c)]
+        row = [*today().values(), a["epoch"], f"{a['train_loss']:.6f}", *apart, *same]
+        append(results, COLUMNS, [dict(zip(COLUMNS, row, strict=True))])
+        print(*row[2:])
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ from gnas.strategies.gradient import GradientSettings
 from gnas.strategies.graphnas_space import architecture_from_yaml
 from gnas.strategies.random import GenotypeTrials
 from gnas.strategies.values import from_values, to_values
-from gnas.strategy_curves import Point, StrategyComparison
+from gnas.strategy_curves import Point, StrategyComparison, read_points
 from gnas.workflow import finished_search
 
 
@@ -83,14 +83,10 @@ def compare_strategies(
         if operations is not None:
             raise InputError("operations of your own cannot be sent to workers; compare without --on")
         shared = {"graphs": runner.share(benchmark), "engine": engine}
+        left = {key: place for key, place in places.items() if not (place / "result.json").exists()}
         jobs = [
-            Job(
-                "gnas.compare_strategies.strategy_job",
-                runner.name_of(places[key]),
-                {**shared, "name": key[0], "strategy": to_values(ready[key[0]]), "config": configs[key]},
-            )
-            for key in configs
-            if not (places[key] / "result.json").exists()
+            _job(runner.name_of(place), name, ready[name], configs[name, seed], shared)
+            for (name, seed), place in left.items()
         ]
         runner.all(jobs, on_epoch=on_epoch, should_stop=should_stop)
     points: list[Point] = []
@@ -103,10 +99,15 @@ def compare_strategies(
                     warm_up(list(ready.values()), problem, context)
                     warm = True
                 _run(name, ready[name], benchmark, problem, budget, context, run)
-            points += [Point(**point) for point in run.read_json("result")["points"]]
+            points += read_points(run.read_json("result", ("points",))["points"], run.path / "result.json")
     comparison = StrategyComparison(benchmark.name, benchmark.task.metric, asdict(budget), budget.rule(), tuple(points))
     comparison.save(folder)
     return comparison
+
+
+def _job(folder: str, name: str, strategy: SearchStrategy, config: dict[str, Any], shared: dict[str, Any]) -> Job:
+    arguments = {**shared, "name": name, "strategy": to_values(strategy), "config": config}
+    return Job("gnas.compare_strategies.strategy_job", folder, arguments)
 
 
 def strategy_job(
@@ -249,7 +250,7 @@ def derive(
     return records, best
 
 
-# -- helpers ---------------------------------------------------------------------------------------------------------
+# -- a fair clock ----------------------------------------------------------------------------------------------------
 
 
 def warm_up(strategies: Sequence[SearchStrategy], problem: SearchProblem, context: SearchContext) -> None:

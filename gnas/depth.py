@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,51 +114,42 @@ def search_depth(
         raise InputError(f"start, limit and max_rounds must be at least 1, not {start}, {limit} and {max_rounds}")
     space, strategy = space or SearchSpace(), strategy or SingleLevel()
     shared = {"space": space, "strategy": strategy, "channels": channels, "seed": seed}
+    search_with = partial(
+        search,
+        benchmark,
+        space,
+        strategy,
+        channels=channels,
+        seed=seed,
+        device=device,
+        engine=engine,
+        operations=operations,
+        should_stop=should_stop,
+        runner=runner,
+    )
     config = plain({"job": "depth", "dataset": benchmark.name, "start": start, "limit": limit, **shared})
-    run = None if folder is None else Run(folder, config, resume=resume, force=force)
+    with contextlib.ExitStack() as held:
+        run = None if folder is None else held.enter_context(Run(folder, config, resume=resume, force=force))
 
-    def one_round(number: int, cells: int) -> DepthRound:
-        part = None
-        if run is not None:
+        def one_round(number: int, cells: int) -> DepthRound:
+            stage = f"round-{number}"
             settings = plain({"job": "search", "dataset": benchmark.name, "cells": cells, **shared})
-            part = run.continued(f"round-{number}", settings, force=force)
-        try:
-            done = _finished(part)
-            if done is None:
-                found = search(
-                    benchmark,
-                    space,
-                    strategy,
-                    channels=channels,
-                    num_cells=cells,
-                    seed=seed,
-                    device=device,
-                    engine=engine,
-                    operations=operations,
-                    run=part,
-                    on_epoch=labelled(on_epoch, stage=f"round-{number}", cells=cells),
-                    should_stop=should_stop,
-                    runner=runner,
-                )
-                done = _as_round(cells, found)
-                if part is not None:
-                    part.write_json("round", done.to_dict())
-        finally:
-            if part is not None:
-                part.close()
-        return done
+            with contextlib.nullcontext() if run is None else run.continued(stage, settings, force=force) as part:
+                done = _finished(part)
+                if done is None:
+                    note = labelled(on_epoch, stage=stage, cells=cells)
+                    done = _as_round(cells, search_with(num_cells=cells, run=part, on_epoch=note))
+                    if part is not None:
+                        part.write_json("round", done.to_dict())
+                return done
 
-    try:
         diameter = average_diameter(benchmark.train, seed=seed) if start is None else None
         first = start if diameter is None else max(1, round(diameter.value / 2))
         result = _settle(one_round, first or 1, limit, max_rounds, benchmark.task.higher_is_better, diameter)
         if run is not None:
             run.write_genotype(result.genotype)
             run.write_json("result", result.to_dict())
-    finally:
-        if run is not None:
-            run.close()
-    return result
+        return result
 
 
 def _settle(

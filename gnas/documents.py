@@ -125,6 +125,14 @@ def mapping(value: object, keys: Iterable[str], others: bool = False) -> dict[st
     return value
 
 
+def of_format(value: object, name: str, keys: Iterable[str]) -> dict[str, Any]:
+    """``value`` if it is a document of version 1 of this format, with these keys."""
+    document = mapping(value, ("format", "version"), others=True)
+    choose(short(document["format"]), (name,), "file format")
+    choose(short(document["version"]), ("1",), f"{name} version")
+    return mapping(document, ("format", "version", *keys))
+
+
 def sequence(value: object, what: str) -> list[Any]:
     if not isinstance(value, list):
         raise InputError(f"{what} is {reprlib.repr(value)}; it must be a list")
@@ -135,6 +143,11 @@ def digits(value: object, what: str) -> int:
     if not isinstance(value, str) or not re.fullmatch("[0-9]{1,6}", value):
         raise InputError(f"{what} is {reprlib.repr(value)}; it must be a whole number")
     return int(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value of a file is a number that figures can be computed from."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
 def short(value: object) -> str:

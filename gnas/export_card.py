@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from gnas.datasets.encoding import Encoding, some
 from gnas.export_code import safe_text
 from gnas.models import TrainedInfo, best_seed
 from gnas.network import Network
-from gnas.tasks import UNITS, Task
+from gnas.tasks import UNITS, Task, decimals
 from gnas.text_tables import markdown_table
 
 
@@ -65,7 +64,7 @@ def _task(task: Task) -> str:
 
 
 def _shown(task: Task, value: float) -> str:
-    return f"{value:.2f}" if task.kind == "classification" else f"{value:.4f}"
+    return f"{value:.{decimals(task.metric)}f}"
 
 
 def _network(network: Network) -> str:

@@ -13,7 +13,7 @@ from functools import total_ordering
 from pathlib import Path
 from typing import Any
 
-from gnas.documents import digits, mapping, parse_yaml, sequence, short
+from gnas.documents import digits, mapping, of_format, parse_yaml, sequence, short
 from gnas.errors import InputError, choose
 from gnas.files import write_atomic
 from gnas.formula import AGGREGATORS, FILTERS, Tree, check_name, located
@@ -227,12 +227,9 @@ class Genotype:
     @classmethod
     def from_yaml(cls, text: str, source: str = "<string>") -> Genotype:
         """Read ``to_yaml``'s text; ``source`` names it in errors. Files are opened with ``authors.load_genotype``."""
-        document = parse_yaml(text, source)
+        found = parse_yaml(text, source)
         with located(source):
-            document = mapping(document, ("format", "version"), others=True)
-            choose(short(document["format"]), ("gnas-genotype",), "file format")
-            choose(short(document["version"]), ("1",), "gnas-genotype version")
-            document = mapping(document, ("format", "version", "variant", "cells"))
+            document = of_format(found, "gnas-genotype", ("variant", "cells"))
             cells = []
             for number, entry in enumerate(sequence(document["cells"], "cells"), start=1):
                 with located(f"cell {number}"):

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gnas.documents import read_json
+from gnas.documents import is_number, read_json
 from gnas.errors import InputError, choose
 from gnas.files import write_atomic, write_json
 from gnas.tasks import decimals, higher_is_better
@@ -106,7 +106,7 @@ class StrategyComparison:
         best = [point.best for point in ends if point.best is not None]
         if len(best) < len(runs):
             return
-        taken = [next(point for point in run if point.val_metric == run[-1].best) for run in runs]
+        taken = [next((point for point in run if point.val_metric == run[-1].best), run[-1]) for run in runs]
         half = [best_at(run, self.budget["epochs"] / 2, "epochs") for run in runs]
         yield StrategyRow(
             name,
@@ -156,8 +156,11 @@ class StrategyComparison:
 
     @staticmethod
     def from_dict(value: dict[str, Any]) -> StrategyComparison:
-        points = tuple(Point(**point) for point in value["points"])
-        return StrategyComparison(value["dataset"], value["metric"], value["budget"], value["rule"], points)
+        told = [value[name] for name in ("dataset", "metric", "rule")]
+        if not all(isinstance(text, str) for text in told) or not is_number(value["budget"]["epochs"]):
+            raise TypeError
+        points = tuple(map(_point, value["points"]))
+        return StrategyComparison(told[0], told[1], value["budget"], told[2], points)
 
     def save(self, folder: Path) -> None:
         """Write strategies.csv (one row a point), .json and .md (the table)."""
@@ -175,6 +178,24 @@ class StrategyComparison:
             raise InputError(f"{file}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError):
             raise InputError(f"{file}: not a comparison of strategies; remove it and resume the run") from None
+
+
+def read_points(values: Any, file: Path) -> list[Point]:
+    """The points in a result, as ``asdict`` wrote them."""
+    try:
+        return [_point(value) for value in values]
+    except (KeyError, TypeError):
+        raise InputError(f"{file}: its points are not those of a search; remove it and resume the run") from None
+
+
+def _point(value: dict[str, Any]) -> Point:
+    point = Point(**value)
+    texts, counts = (point.strategy, point.genotype), (point.seed, point.network, point.epochs, point.depth)
+    known = [number for number in (point.val_metric, point.best) if number is not None]
+    sound = all(isinstance(text, str) for text in texts) and all(isinstance(number, int) for number in counts)
+    if not sound or not all(map(is_number, (*known, point.seconds, point.num_weights, *counts))):
+        raise TypeError
+    return point
 
 
 def best_at(run: Sequence[Point], place: float, cost: str) -> float | None:

@@ -8,7 +8,6 @@ Weights & Biases where they are asked for, with their own settings (``MLFLOW_TRA
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence

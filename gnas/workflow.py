@@ -14,7 +14,6 @@ import torch
 from gnas import baselines, distributed
 from gnas.compare import Candidate, Leaderboard, compare
 from gnas.datasets.base import Benchmark
-from gnas.documents import read_text
 from gnas.genotype import Genotype
 from gnas.jobs import Runner
 from gnas.loop import Record, labelled
@@ -23,7 +22,7 @@ from gnas.plugins import known
 from gnas.runs import Run
 from gnas.settings import Settings
 from gnas.strategies import STRATEGIES, SearchResult, SearchStrategy, search, strategy
-from gnas.strategies.graphnas_space import GraphNASArchitecture
+from gnas.strategies.graphnas_space import GraphNASArchitecture, load_architecture
 from gnas.training import TrainConfig
 
 SEARCHED = ("seconds", "strategy", "trained_epochs", "seed")  # of a finished search's result
@@ -184,9 +183,7 @@ def finished_search(run: Run) -> SearchResult | None:
 def read_architecture(run: Run) -> Genotype | GraphNASArchitecture | None:
     """What a search left in its folder: a genotype, or GraphNAS's own kind of architecture."""
     file = run.path / "genotype.yaml"
-    if file.exists() and read_text(file).startswith("format: gnas-graphnas"):
-        return GraphNASArchitecture.load(file)
-    return run.genotype()
+    return load_architecture(file) if file.exists() else None
 
 
 def summarise(benchmark: Benchmark) -> Record:

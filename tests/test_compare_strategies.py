@@ -80,7 +80,7 @@ def test_derived_networks_are_trained_as_trials_are(found: tuple) -> None:
 
     torch.manual_seed(seed)
     model = trials.build(Genotype.from_yaml(record["genotype"]))
-    again = train_briefly(model, settings, problem, SearchContext(seed=1), trials.stores, seed)
+    again = train_briefly(model, settings, SearchContext(seed=1), trials.stores, seed)
     assert again["val_metric"] == record["val_metric"] == comparison.by_seed("single-level")[1][0].val_metric
 
 

@@ -14,40 +14,16 @@ PACKAGE = Path(gnas.__file__).parent
 
 # Files and folders in import order: each may import only from lines above it, and from its own folder.
 ORDER = [
-    *("errors", "files", "formula", "documents", "genotype", "authors", "gap", "space"),
-    *(
-        "distributed",
-        "plugins",
-        "graph",
-        "aggregate",
-        "fused",
-        "operations",
-        "stage",
-        "cell",
-        "tasks",
-        "network",
-        "supernet",
-    ),
+    *("errors", "files", "text_tables", "formula", "documents", "genotype", "authors", "gap", "space"),
+    *("distributed", "plugins", "graph", "aggregate", "fused", "operations", "stage", "cell", "tasks"),
+    *("network", "supernet"),
     *("baselines", "datasets", "store", "sampling", "compiled", "engine", "checkpoint", "runs", "jobs"),
     *("optim", "loop", "evaluation", "training", "strategies", "diameter", "depth"),
-    *(
-        "shipped",
-        "settings",
-        "export_template",
-        "export_code",
-        "models",
-        "compare",
-        "workflow",
-        "cost",
-        "search_budget",
-        "strategy_curves",
-        "compare_strategies",
-        "export_card",
-        "export",
-    ),
+    *("shipped", "settings", "export_template", "export_code", "models", "compare", "workflow", "cost"),
+    *("search_budget", "strategy_curves", "compare_strategies", "export_card", "export"),
     *("reading", "predict", "targets", "logs", "estimator", "tracking", "report", "reproduce", "cli"),
 ]
-TORCH_FREE = ("errors", "files", "formula", "documents", "genotype", "authors", "gap", "space")
+TORCH_FREE = ("errors", "files", "text_tables", "formula", "documents", "genotype", "authors", "gap", "space")
 
 
 def files() -> list[Path]:

@@ -1,5 +1,6 @@
 """Networks from their folders: descriptions and back, which seed is taken, and what is refused in one line."""
 
+import functools
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 from samples import OWN
 from torch import nn
-from trained import CLASSES, GENOTYPE, TASK, keep, network
+from trained import CLASSES, GENOTYPE, TASK, keep, network, refused
 
 from gnas import checkpoint
 from gnas.baselines import BASELINES
@@ -37,12 +38,7 @@ def benchmark(task: Task) -> Benchmark:
     return Benchmark("toy", **nothing, task=task, source="tests")
 
 
-def refusal(folder: Path, **asked) -> str:
-    with pytest.raises(InputError) as refused:
-        load_model(folder, **asked)
-    message = str(refused.value)
-    assert len(message.splitlines()) == 1
-    return message
+refusal = functools.partial(refused, load_model)
 
 
 # -- descriptions ---------------------------------------------------------------------------------------------------

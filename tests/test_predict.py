@@ -10,12 +10,11 @@ import pytest
 import torch
 from samples import random_graph, shake
 from torch_geometric.data import Batch, Data
-from trained import CLASSES, TASK, keep, network
+from trained import CLASSES, TASK, keep, network, refused
 
 from gnas.baselines import BASELINES
 from gnas.datasets import load
 from gnas.datasets.bundle import pack
-from gnas.errors import InputError
 from gnas.evaluation import evaluate
 from gnas.export import export_run
 from gnas.predict import predict
@@ -36,12 +35,7 @@ def given(what: Task) -> list[Data]:
     return graphs(bool(what.categories))
 
 
-def refusal(*arguments, **options) -> str:
-    with pytest.raises(InputError) as refused:
-        predict(*arguments, **options)
-    message = str(refused.value)
-    assert len(message.splitlines()) == 1
-    return message
+refusal = functools.partial(refused, predict)
 
 
 # -- values ---------------------------------------------------------------------------------------------------------

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from samples import shake
 
 from gnas import checkpoint, gap
 from gnas.datasets.base import Benchmark
 from gnas.datasets.encoding import Encoding
+from gnas.errors import InputError
 from gnas.genotype import Genotype
 from gnas.models import describe_model
 from gnas.network import GraphModule, Network
@@ -46,3 +48,12 @@ def keep(
     result = {"seed": seed, "val": val, "test": test, "metric": model.task.metric, "best_epoch": 3}
     (place / "result.json").write_text(json.dumps(result))
     return place
+
+
+def refused(call, *arguments, **options) -> str:
+    """The one line with which a call is refused."""
+    with pytest.raises(InputError) as error:
+        call(*arguments, **options)
+    message = str(error.value)
+    assert len(message.splitlines()) == 1
+    return message

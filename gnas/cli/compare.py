@@ -21,20 +21,6 @@ EXAMPLES = (
     "gnas compare cluster-mini --strategies all --seeds 0,1,2 --budget-epochs 80",
 )
 STRATEGIES = "With --strategies"
-KEPT = (
-    "preset",
-    "cells",
-    "channels",
-    "budget",
-    "dropout",
-    "seeds",
-    "epochs",
-    "batch",
-    "lr",
-    "patience",
-    "train_settings",
-    "data",
-)
 
 
 def compare(
@@ -157,39 +143,19 @@ def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[C
 
 def run_compare(begun: Begun, found_in: list[Path], layers: int | None) -> None:
     """Train or collect, rank, keep and print."""
-    from gnas import compare as library
     from gnas.cli import show
-    from gnas.cli.job import train_stages, working, write_report
+    from gnas.cli.job import train_and_rank, training_run, write_report
     from gnas.errors import InputError
-    from gnas.runs import Run
-    from gnas.workflow import summarise, train_config
 
-    screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
-    if not (found_in or settings.baselines):
+    screen = begun.screen
+    if not (found_in or begun.settings.baselines):
         raise InputError("nothing to compare: name --baselines or --found")
     begun.claim()
-    kept = {key: value for key, value in settings.to_dict().items() if key in KEPT}
-    config = {"job": "compare", "dataset": benchmark.name, **kept}
-    run = Run(begun.folder, config, resume=begun.place.resumed)
-    run.write_json("data", summarise(benchmark))
-    entries = candidates(begun, found_in, layers)
-    with working(begun, train_stages([entry.name for entry in entries], settings)) as work:
-        board = library.compare(
-            benchmark,
-            entries,
-            train_config(settings, benchmark.name),
-            settings.seeds,
-            begun.folder,
-            device=begun.device,
-            on_epoch=work.on_epoch,
-            should_stop=work.should_stop,
-            runner=begun.runner,
-        )
-    run.write_json("result", {"leaderboard": board.to_dict()})
-    run.close()
+    with training_run(begun, "compare") as run:
+        board = train_and_rank(begun, run, candidates(begun, found_in, layers))
     show.leaderboard(screen, board)
     report = write_report(begun.folder)
     files = ", ".join(f"leaderboard.{kind}" for kind in ("csv", "json", "md"))
     screen.pair("tables", f"{begun.folder}/ {files}")
     show.next_steps(screen, report)
-    screen.result({"run": str(begun.folder), **board.to_dict(), "report": None if report is None else str(report)})
+    screen.result({"run": str(begun.folder), **board.to_dict(), "report": report})

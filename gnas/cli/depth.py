@@ -136,6 +136,6 @@ def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
             "dataset": benchmark.name,
             "device": str(begun.device),
             **result.to_dict(),
-            "report": None if report is None else str(report),
+            "report": report,
         }
     )

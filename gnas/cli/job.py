@@ -13,10 +13,17 @@ import torch
 from gnas.cli.begin import Begun
 from gnas.cli.progress import Stages
 from gnas.cli.stage import Record, Stage
+from gnas.compare import Candidate, Leaderboard, compare
 from gnas.loop import watching
-from gnas.runs import Interrupted, stop_on_interrupt
+from gnas.runs import Interrupted, Run, stop_on_interrupt
 from gnas.settings import Settings
 from gnas.tracking import Tracker, open_trackers
+from gnas.workflow import summarise, train_config
+
+TRAINING = (  # the settings that a training depends on
+    *("preset", "cells", "channels", "budget", "dropout", "seeds", "epochs", "batch", "lr", "patience"),
+    *("train_settings", "data"),
+)
 
 
 class OutOfMemory(RuntimeError):
@@ -101,14 +108,42 @@ def search_stage(strategy: Any, key: str = "search") -> Stage:
     return Stage(key, key.replace("-", " "), int(getattr(strategy, "epochs", 1)))
 
 
-def write_report(folder: Path) -> Path | None:
-    """The report of a finished run. A run is not lost because its report failed: that is a warning."""
+def training_run(begun: Begun, job: str, **more: Any) -> Run:
+    """The folder of a job that trains and does not search."""
+    kept = {key: value for key, value in begun.settings.to_dict().items() if key in TRAINING}
+    config = {"job": job, "dataset": begun.benchmark.name, **more, **kept}
+    run = Run(begun.folder, config, resume=begun.place.resumed)
+    run.write_json("data", summarise(begun.benchmark))
+    return run
+
+
+def train_and_rank(begun: Begun, run: Run, entries: Sequence[Candidate]) -> Leaderboard:
+    """Train or collect these networks in the folder of ``run``, and keep how they rank."""
+    settings, benchmark = begun.settings, begun.benchmark
+    with working(begun, train_stages([entry.name for entry in entries], settings)) as work:
+        board = compare(
+            benchmark,
+            entries,
+            train_config(settings, benchmark.name),
+            settings.seeds,
+            begun.folder,
+            device=begun.device,
+            on_epoch=work.on_epoch,
+            should_stop=work.should_stop,
+            runner=begun.runner,
+        )
+    run.write_json("result", {"leaderboard": board.to_dict()})
+    return board
+
+
+def write_report(folder: Path) -> str | None:
+    """The file of a finished run's report. A run is not lost because its report failed: that is a warning."""
     import warnings
 
     from gnas.report.html import write_report as write
 
     try:
-        return write(folder)
+        return str(write(folder))
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         warnings.warn(f"the report could not be written ({reason}); the run is complete: gnas report {folder}")

@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from gnas import baselines
-from gnas.authors import load_genotype
 from gnas.compare import Candidate
 from gnas.datasets import Benchmark
-from gnas.documents import dump_config, read_text
+from gnas.documents import dump_config
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.gap import genotype as from_formula
 from gnas.genotype import Genotype
 from gnas.runs import Run
 from gnas.settings import Settings
-from gnas.strategies.graphnas_space import GraphNASArchitecture
+from gnas.strategies.graphnas_space import GraphNASArchitecture, load_architecture
 from gnas.training import TrainConfig
 from gnas.workflow import read_architecture
 
@@ -34,9 +33,7 @@ def read_network(path: Path) -> Architecture:
         if found is None:
             raise InputError(f"{path}: this run has no genotype (yet)")
         return found
-    if path.is_file() and read_text(path).startswith("format: gnas-graphnas"):
-        return GraphNASArchitecture.load(path)
-    return load_genotype(path)
+    return load_architecture(path)
 
 
 def read_formula(texts: Sequence[str], num_cells: int | None) -> Genotype:

@@ -137,7 +137,11 @@ SyncNorm = Annotated[
 ]
 Deterministic = Annotated[
     bool,
-    typer.Option("--deterministic", help="Bit for bit the same on a GPU too, and with any number of threads; slower.", rich_help_panel=PLACE),
+    typer.Option(
+        "--deterministic",
+        help="Bit for bit the same on a GPU too, and with any number of threads; slower.",
+        rich_help_panel=PLACE,
+    ),
 ]
 On = Annotated[
     str | None,

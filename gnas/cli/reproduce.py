@@ -52,6 +52,15 @@ Searches = Annotated[
 Quick = Annotated[
     bool, typer.Option("--quick", help="Minutes on a CPU: small data, small networks.", rich_help_panel=WHAT)
 ]
+Sync = Annotated[
+    str | None,
+    typer.Option(
+        "--sync",
+        metavar="URL",
+        help="Keep --out at this fsspec URL too (s3://..., file://...), and begin with what is there.",
+        rich_help_panel=o.PLACE,
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -101,6 +110,7 @@ def reproduce(
     device: o.Device = None,
     on: o.On = None,
     gpus_per_job: o.GpusPerJob = None,
+    sync: Sync = None,
     out: Out = None,
     kept: From = None,
     keep: Keep = None,
@@ -120,17 +130,22 @@ def reproduce(
         from gnas.cli.settings import pick_device
         from gnas.cli.workers import check_workers
         from gnas.errors import InputError
+        from gnas.jobs import Storage
         from gnas.reproduce import Outcome, Shelf, jobs
         from gnas.reproduce.estimate import Estimator
         from gnas.reproduce.failures import read_failed
     wanted = _wanted(only, datasets, methods, depths, seeds, searches, change, quick)
     check_workers({"on": on, "gpus_per_job": gpus_per_job, "device": device})
+    storage = None if sync is None else Storage(sync)
     place = out or Path("runs") / ("paper-quick" if quick else "paper")
     for folder in kept or ():
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder; --from names a folder of finished runs")
     if place.is_file():
         raise InputError(f"{place} is a file; --out names a folder")
+    if storage is not None:
+        with screen.waiting("bringing runs"):
+            storage.pull("", place)
     shelf = Shelf([place, *(kept or ())])
     asked = jobs(wanted)
     if page is not None and not page.is_file():
@@ -146,11 +161,13 @@ def reproduce(
     outcome = Outcome(failed=read_failed(shelf.places))
     if not no_run:
         deadline = None if time_limit is None else started + time_limit
-        how = {"on": on, "gpus_per_job": gpus_per_job, "device": pick_device(device)}
+        how = {"on": on, "gpus_per_job": gpus_per_job, "device": pick_device(device), "sync": storage}
         outcome = run(screen, asked, place, shelf, how, data_root, keep, deadline)
     failed = {key: why for key, why in outcome.failed.items() if key in {job.key for job in asked}}
     with screen.waiting("drawing"):
         drawn, overview = draw_all(wanted, asked, shelf, failed, place, page)
+    if storage is not None and not no_run:
+        storage.push(place, "")
     show(screen, drawn, failed)
     left = [job.key for job in asked if not shelf.done(job)]
     if outcome.stopped:

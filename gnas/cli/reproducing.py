@@ -91,14 +91,17 @@ def run(
             "should_stop": lambda: bool(stop) or (deadline is not None and time.monotonic() > deadline),
             "about": about,
         }
-        if how["on"] in (None, "here"):
+        if how["on"] in (None, "here") and how["sync"] is None:
             watch = watch_runs(screen, asked, shelf)
             outcome = carry_out(asked, place, shelf, device=how["device"], watch=watch, **shared)
         else:
             left = sum(not shelf.done(job) for job in asked)
-            plan = [Stage("runs", f"runs on {how['on']}", left, unit="run")]
+            plan = [Stage("runs", f"runs on {how['on'] or 'here'}", left, unit="run")]
             with open_runner(place, **how) as runner, Stages(screen, plan, "") as stages:
-                outcome = carry_out_apart(asked, place, shelf, runner, on_epoch=stages.on_epoch, **shared)
+                try:
+                    outcome = carry_out_apart(asked, place, shelf, runner, on_epoch=stages.on_epoch, **shared)
+                finally:
+                    runner.keep()
         if stop:
             screen.pair("stopped", "by hand; the same command goes on")
             raise typer.Exit(130)

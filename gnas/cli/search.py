@@ -101,6 +101,6 @@ def run_search(begun: Begun) -> None:
             "device": str(begun.device),
             **found.search.to_dict(),
             "leaderboard": found.leaderboard.to_dict(),
-            "report": None if report is None else str(report),
+            "report": report,
         }
     )

@@ -56,10 +56,10 @@ def network(screen: Screen, architecture: Any, title: str = "found") -> None:
     screen.pairs("", cells(formulas), style="green")
 
 
-def next_steps(screen: Screen, report: Path | None, *commands: Sequence[str]) -> None:
+def next_steps(screen: Screen, report: str | None, *commands: Sequence[str]) -> None:
     """Where the report is, and what can be done next."""
     if report is not None:
-        screen.pair("report", str(report))
+        screen.pair("report", report)
     for number, words in enumerate(commands):
         screen.pair("" if number else "next", shlex.join(words), style="dim")
 

@@ -126,7 +126,7 @@ def run_strategies(begun: Begun, asked: Asked, usual_seeds: bool) -> None:
     screen.pair("figure", ", ".join(map(str, pictures)))
     show.next_steps(screen, report)
     told = {"run": str(begun.folder), "device": str(begun.device), **comparison.to_dict()}
-    screen.result({**told, "report": None if report is None else str(report)})
+    screen.result({**told, "report": report})
 
 
 def stages(strategies: Mapping[str, SearchStrategy], budget: SearchBudget, seeds: Sequence[int]) -> list[Stage]:

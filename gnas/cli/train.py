@@ -19,20 +19,6 @@ EXAMPLES = (
     "gnas train zinc --genotype runs/zinc-single-level-seed0 --seeds 41,95,12,35",
     r"gnas train molecules.csv --formula '\[identity | dense(sum(dense))]' --cells 3",
 )
-KEPT = (
-    "preset",
-    "cells",
-    "channels",
-    "budget",
-    "dropout",
-    "seeds",
-    "epochs",
-    "batch",
-    "lr",
-    "patience",
-    "train_settings",
-    "data",
-)
 TrainSeed = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Of the training, where it is one.", rich_help_panel=o.NETWORK)
 ]
@@ -111,11 +97,9 @@ def run_train(begun: Begun, name: str, architecture: Any, channels: int | None) 
     """Train the network from all seeds, keep and print the result."""
     from gnas import distributed
     from gnas.cli import show
-    from gnas.cli.job import train_stages, working, write_report
+    from gnas.cli.job import train_and_rank, training_run, write_report
     from gnas.cli.networks import baseline
-    from gnas.compare import compare
-    from gnas.runs import Run
-    from gnas.workflow import found, summarise, train_config
+    from gnas.workflow import found
 
     screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
     if architecture is None:
@@ -124,27 +108,11 @@ def run_train(begun: Begun, name: str, architecture: Any, channels: int | None) 
         candidate = found(architecture, benchmark, settings)
         show.network(screen, architecture, "network")
     begun.claim()
-    kept = {key: value for key, value in settings.to_dict().items() if key in KEPT}
     network = f"{name}: {candidate.describe}"
-    config = {"job": "train", "dataset": benchmark.name, "network": network, **kept}
-    run = Run(begun.folder, config, resume=begun.place.resumed)
-    run.write_json("data", summarise(benchmark))
-    if architecture is not None:
-        run.write_genotype(architecture)
-    with working(begun, train_stages([candidate.name], settings)) as work:
-        board = compare(
-            benchmark,
-            [candidate],
-            train_config(settings, benchmark.name),
-            settings.seeds,
-            begun.folder,
-            device=begun.device,
-            on_epoch=work.on_epoch,
-            should_stop=work.should_stop,
-            runner=begun.runner,
-        )
-    run.write_json("result", {"leaderboard": board.to_dict()})
-    run.close()
+    with training_run(begun, "train", network=network) as run:
+        if architecture is not None:
+            run.write_genotype(architecture)
+        board = train_and_rank(begun, run, [candidate])
     if not distributed.leave():
         return
     show.leaderboard(screen, board)
@@ -157,6 +125,6 @@ def run_train(begun: Begun, name: str, architecture: Any, channels: int | None) 
             "network": network,
             "device": str(begun.device),
             "leaderboard": board.to_dict(),
-            "report": None if report is None else str(report),
+            "report": report,
         }
     )

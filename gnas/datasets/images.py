@@ -16,6 +16,8 @@ Images = dict[str, tuple[Array, Array]]  # train, test: images [G, H, W] or [G, 
 
 _FOLDERS = ("", "raw", "data", "package", "package/data", "cifar-10-batches-bin")
 _BATCHES = {"train": [f"data_batch_{i}" for i in range(1, 6)], "test": ["test_batch"]}
+_BROKEN = (OSError, EOFError, ValueError, KeyError, SyntaxError, TypeError, OverflowError, RecursionError, zlib.error)
+_MOST = 2**26  # bytes of a file of images once it is unpacked: the largest has 47 million
 _IDX = {"train": "train", "test": "t10k"}
 WANTED = {
     "mnist": "mnist/train-images-idx3-ubyte[.gz], train-labels-idx1-ubyte[.gz], t10k-images-... and t10k-labels-...",
@@ -42,8 +44,9 @@ def read_images(name: str, folder: Path) -> Images:
 def _checked(read: Callable[[str, Path], tuple[Array, Array]], split: str, folder: Path) -> tuple[Array, Array]:
     try:
         images, labels = read(split, folder)
-    except (OSError, EOFError, ValueError, KeyError, SyntaxError, zlib.error) as error:
-        raise BrokenFile(f"the {split} images in {folder} cannot be read: {error}") from None
+    except _BROKEN as error:
+        why = " ".join(str(error).split())[:200]
+        raise BrokenFile(f"the {split} images in {folder} cannot be read: {why}") from None
     if len(images) != len(labels) or not len(images) or labels.max() > 9:
         raise BrokenFile(f"the {split} images in {folder}: {len(images)} images do not fit {len(labels)} labels")
     return images, labels
@@ -74,7 +77,10 @@ def _idx(folder: Path, name: str, header: int) -> Array:
     path = _file(folder, name)
     if path is None:
         raise OSError(f"{name} is missing")
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+        data = file.read(_MOST + 1)
+    if len(data) > _MOST:
+        raise OSError(f"{path.name} holds more than {_MOST:,} bytes")
     return np.frombuffer(data, np.uint8, offset=header)
 
 
@@ -89,10 +95,15 @@ def _read_cifar10(split: str, folder: Path) -> tuple[Array, Array]:
 def _read_sheets(split: str, folder: Path) -> tuple[Array, Array]:
     from PIL import Image
 
-    Image.MAX_IMAGE_PIXELS = max(Image.MAX_IMAGE_PIXELS or 0, 2**25)
     sheets = []
     for batch in _BATCHES[split]:  # one row of a sheet is an image
-        with Image.open(folder / f"{batch}.png") as sheet:
+        try:
+            sheet = Image.open(folder / f"{batch}.png", formats=("PNG",))
+        except Image.DecompressionBombError as error:
+            raise ValueError(error) from None
+        with sheet:
+            if sheet.width != 32 * 32 or sheet.height > 2**14:  # looked at before it is unpacked
+                raise ValueError(f"{batch}.png has {sheet.width} x {sheet.height} pixels; its rows are images of 1024")
             sheets.append(np.asarray(sheet.convert("RGB")).reshape(-1, 32, 32, 3))
     labels = json.loads((folder / f"{split}_lables.json").read_text())
     return np.concatenate(sheets), np.array(labels, np.uint8)

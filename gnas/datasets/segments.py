@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -42,34 +43,36 @@ def read_raw(name: str, root: Path, folder: Path, options: Options) -> dict[str,
     images = read_images(name, find_images(name, root) or root)
     total, done = sum(len(i) for i, _ in images.values()), 0
     result = {}
-    for split, (pictures, labels) in images.items():
-        found = []
-        for part in _parts(pictures, folder, f"{name}-{split}", SLIC[name], options.workers):
-            found.append(part)
-            done += part["nodes"].size
-            options.on_progress("superpixels", done, total)
-        nodes, color, center = (np.concatenate([p[key] for p in found]) for key in ("nodes", "color", "center"))
-        result[split] = Nodes(nodes, color, center, labels)
+    with ExitStack() as held:
+        pool = None
+        if options.workers > 1:  # not forked: a fork of a process that has used torch's threads can hang
+            pool = held.enter_context(ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")))
+        for split, (pictures, labels) in images.items():
+            found = []
+            for part in _parts(pictures, folder, f"{name}-{split}", SLIC[name], pool, 2 * options.workers):
+                found.append(part)
+                done += part["nodes"].size
+                options.on_progress("superpixels", done, total)
+            nodes, color, center = (np.concatenate([p[key] for p in found]) for key in ("nodes", "color", "center"))
+            result[split] = Nodes(nodes, color, center, labels)
     return result
 
 
-def _parts(images: Array, folder: Path, name: str, how: Slic, workers: int) -> Iterable[dict[str, Array]]:
-    """Parts in order, on several processes if asked for."""
+def _parts(
+    images: Array, folder: Path, name: str, how: Slic, pool: ProcessPoolExecutor | None, ahead: int
+) -> Iterable[dict[str, Array]]:
+    """Parts in order; with a pool of processes, so many are under way."""
     jobs = [(folder / f"{name}-{i:06d}.npz", images[i : i + _PART]) for i in range(0, len(images), _PART)]
     make = partial(_part, how=how)
-    if workers <= 1:
+    if pool is None:
         yield from map(make, jobs)
         return
-    # Not forked: a fork of a process that has used torch's threads can hang.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting, queue = [], iter(jobs)
-        for job in islice(queue, 2 * workers):
-            waiting.append(pool.submit(make, job))
-        while waiting:
-            part = waiting.pop(0).result()
-            for job in islice(queue, 1):
-                waiting.append(pool.submit(make, job))
-            yield part
+    queue = iter(jobs)
+    waiting = [pool.submit(make, job) for job in islice(queue, ahead)]
+    while waiting:
+        part = waiting.pop(0).result()
+        waiting += [pool.submit(make, job) for job in islice(queue, 1)]
+        yield part
 
 
 def _part(job: tuple[Path, Array], how: Slic) -> dict[str, Array]:

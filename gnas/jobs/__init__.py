@@ -12,8 +12,9 @@ from gnas.jobs.data import unpack
 from gnas.jobs.job import Job, JobsFailed, Outcome, Work
 from gnas.jobs.pools import InProcess, Pool
 from gnas.jobs.runner import Runner
+from gnas.jobs.storage import Storage
 
-__all__ = ["Job", "JobsFailed", "Outcome", "Runner", "Work", "check_on", "open_runner", "unpack"]
+__all__ = ["Job", "JobsFailed", "Outcome", "Runner", "Storage", "Work", "check_on", "open_runner", "unpack"]
 
 
 def open_runner(
@@ -22,7 +23,7 @@ def open_runner(
     *,
     gpus_per_job: float | None = None,
     device: torch.device | str = "cpu",
-    sync: str | None = None,
+    sync: str | Storage | None = None,
 ) -> Runner:
     """Workers for jobs in folders below ``root``: ``here``, ``local:N`` or ``ray``; use it in a ``with``.
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from gnas.errors import InputError
+from gnas.jobs.perform import read_message
 from gnas.jobs.pools import Tell
 
 GRACE = 15.0  # seconds a worker has to end its step and save
@@ -97,7 +98,7 @@ class _Worker:
         assert self.process.stdout is not None
         self.output = self.process.stdout
         os.set_blocking(self.output.fileno(), False)
-        self._half = b""
+        self._half, self._odd = b"", False
 
     def give(self, key: str, told: dict[str, Any]) -> None:
         self.key = key
@@ -118,7 +119,11 @@ class _Worker:
                 break
             *whole, self._half = (self._half + data).split(b"\n")
             lines += whole
-        return [json.loads(line) for line in lines if line], alive
+        found = [read_message(line) for line in lines if line]
+        if None in found:  # whatever it is, it is not our worker any more
+            self._odd, alive = True, False
+            self.process.kill()
+        return [message for message in found[: found.index(None) if None in found else None] if message], alive
 
     def end_input(self) -> None:
         assert self.process.stdin is not None
@@ -135,6 +140,8 @@ class _Worker:
     def last_words(self) -> str:
         """Why it died, as far as can be known."""
         code = self.process.wait()
+        if self._odd:
+            return "it said what is no message"
         self.log.seek(0)
         said = self.log.read().decode(errors="replace").strip().splitlines()
         if code < 0:

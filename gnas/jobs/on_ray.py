@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gnas.errors import InputError
+from gnas.jobs.perform import is_message
 from gnas.jobs.pools import Tell
 
 
@@ -58,7 +59,7 @@ class RayTasks:
         """The next message of a job, or its end."""
         key = self._running[one]
         try:
-            tell_ = self.ray.get(next(one))
+            told = self.ray.get(next(one))
         except StopIteration:
             del self._running[one]
             return
@@ -66,7 +67,11 @@ class RayTasks:
             del self._running[one]
             tell(key, {"died": _reason(error)})
             return
-        tell(key, tell_)
+        if is_message(told):
+            tell(key, told)
+        else:
+            del self._running[one]
+            tell(key, {"died": "it said what is no message"})
 
     def stop(self) -> None:
         for one in self._running:
@@ -104,7 +109,7 @@ def stream(told: dict[str, Any]) -> Iterator[dict[str, Any]]:
     said: queue.Queue[dict[str, Any] | None] = queue.Queue()
 
     def work() -> None:
-        from gnas.jobs.perform import perform  # imports torch
+        from gnas.jobs.perform import perform
 
         try:
             perform(told, said.put, lambda: False, told["threads"])

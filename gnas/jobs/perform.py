@@ -30,6 +30,7 @@ from gnas.jobs.storage import Storage
 from gnas.runs import Interrupted, Locked
 
 Say = Callable[[dict[str, Any]], None]
+MESSAGES = {"began": dict, "record": dict, "warning": str, "result": object, "stopped": str, "error": str, "died": str}
 PUSH_SECONDS = 30.0  # between two pushes of a job's folder: what is lost, at most, with a worker and its disk
 LOCK_SECONDS = 60.0  # a worker whose driver was killed saves its state before it lets go of the folder
 
@@ -73,6 +74,23 @@ def check_order(told: Any) -> dict[str, Any]:
     return told
 
 
+def read_message(line: bytes) -> dict[str, Any] | None:
+    """What a worker said, or None where that is no message."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return message if is_message(message) else None
+
+
+def is_message(message: Any) -> bool:
+    """Whether it is one kind of message with its value."""
+    if not isinstance(message, dict) or len(message) != 1:
+        return False
+    ((kind, value),) = message.items()
+    return kind in MESSAGES and isinstance(value, MESSAGES[kind])
+
+
 def told_job(told: dict[str, Any]) -> Job:
     """The job of an order."""
     return Job(told["function"], told["folder"], told["arguments"], tuple(told["also"]))
@@ -80,8 +98,16 @@ def told_job(told: dict[str, Any]) -> Job:
 
 _TEXT, _NONE = (str,), type(None)
 _ORDER: dict[str, tuple[type, ...]] = {
-    **{"function": _TEXT, "folder": _TEXT, "also": (list,), "arguments": (dict,), "root": _TEXT, "sync": (str, _NONE)},
-    **{"push_seconds": (int, float), "device": _TEXT, "deterministic": (bool,), "version": _TEXT},
+    "function": _TEXT,
+    "folder": _TEXT,
+    "also": (list,),
+    "arguments": (dict,),
+    "root": _TEXT,
+    "sync": (str, _NONE),
+    "push_seconds": (int, float),
+    "device": _TEXT,
+    "deterministic": (bool,),
+    "version": _TEXT,
 }
 
 
@@ -113,6 +139,7 @@ def _telling(say: Say) -> Callable[..., None]:
 
 
 def _perform(told: dict[str, Any], say: Say, should_stop: Callable[[], bool], threads: int | None) -> Any:
+    job, root = told_job(check_order(told)), Path(told["root"])
     if told["version"] != gnas.__version__:
         raise InputError(
             f"{platform.node()} has gnas {gnas.__version__}, the driver {told['version']}; install the same"
@@ -121,7 +148,6 @@ def _perform(told: dict[str, Any], say: Say, should_stop: Callable[[], bool], th
         torch.set_num_threads(threads)
     if told["deterministic"]:
         use_deterministic()
-    job, root = told_job(check_order(told)), Path(told["root"])
     device = torch.device(told["device"])
     if told["sync"] is None:
         if not root.is_dir():
@@ -136,9 +162,7 @@ def _perform(told: dict[str, Any], say: Say, should_stop: Callable[[], bool], th
     return _apart(told, job, device, say, should_stop)
 
 
-def _apart(
-    told: dict[str, Any], job: Job, device: torch.device, say: Say, should_stop: Callable[[], bool]
-) -> Any:
+def _apart(told: dict[str, Any], job: Job, device: torch.device, say: Say, should_stop: Callable[[], bool]) -> Any:
     """The job in folders of its own on this machine, begun from the storage and pushed to it."""
     storage = Storage(told["sync"])
     sweep()
@@ -157,7 +181,9 @@ def _apart(
             try:
                 push()
             except Exception as error:  # every kind of storage has errors of its own; the next push may succeed
-                warnings.warn(f"{job.folder}: not pushed to {told['sync']} this time ({' '.join(str(error).split())[:200]})")
+                warnings.warn(
+                    f"{job.folder}: not pushed to {told['sync']} this time ({' '.join(str(error).split())[:200]})"
+                )
             last = time.monotonic()
 
     try:

@@ -27,17 +27,17 @@ SHARED = "jobs"  # the part of a run folder for what jobs share, and for their l
 
 
 class Runner:
-    """Workers and how jobs are done on them: ``root`` of their folders, ``device`` of each, ``sync`` URL of the root.
+    """Workers and how jobs are done on them: ``root`` of their folders, ``device`` of each, ``sync`` the root's URL.
 
     A job whose worker dies is tried again, ``retries`` times. It is a context: at its end the workers are let go.
     """
 
     def __init__(
-        self, root: Path, pool: Pool, device: str = "cpu", sync: str | None = None, retries: int = RETRIES
+        self, root: Path, pool: Pool, device: str = "cpu", sync: str | Storage | None = None, retries: int = RETRIES
     ) -> None:
-        self.root, self.pool, self.device, self.sync, self.retries = root, pool, device, sync, retries
+        self.root, self.pool, self.device, self.retries = root, pool, device, retries
         self.push_seconds = PUSH_SECONDS
-        self.storage = None if sync is None else Storage(sync)
+        self.storage = Storage(sync) if isinstance(sync, str) else sync
         self._packed: dict[tuple[int, tuple[str, ...]], tuple[Callable[[], Benchmark | None], str]] = {}
         self._shared: set[str] = set()
         self._jobs: set[str] = set()  # the folders of those that were started
@@ -55,7 +55,7 @@ class Runner:
             raise InputError(f"two jobs would work in the same folder: {names.most_common(1)[0][0]}")
         if not self._jobs:
             self.send("")  # settings first: should this process be killed, the run can be told from what is at the URL
-        self._jobs |= set(names)
+        self._jobs |= {folder for job in jobs for folder in job.folders}
         return _Round(self, jobs, on_epoch, should_stop).outcomes()
 
     def in_order(
@@ -174,7 +174,8 @@ class _Round:
     def _start(self, job: Job) -> None:
         self.running[job.folder] = job
         self.tries[job.folder] += 1
-        told = order(job, self.root, self.runner.sync, self.runner.device, self.runner.push_seconds)
+        sync = None if self.runner.storage is None else self.runner.storage.url
+        told = order(job, self.root, sync, self.runner.device, self.runner.push_seconds)
         self.pool.start(job.folder, told, self.should_stop)
 
     def _hear(self, key: str, message: dict[str, Any]) -> None:
@@ -205,7 +206,8 @@ class _Round:
     def _end(self, key: str, result: Any = None, error: str | None = None) -> None:
         job = self.running.pop(key)
         if self.runner.storage is not None and error is None:
-            self.runner.storage.pull(job.folder, self.root / job.folder)
+            for folder in reversed(job.folders):
+                self.runner.storage.pull(folder, self.root / folder)
         self.ended.append(Outcome(job, result, error, self.tries[key]))
 
     def _log(self, key: str, kind: str, value: Any) -> None:

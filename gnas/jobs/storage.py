@@ -46,7 +46,8 @@ class Storage:
             inside = PurePosixPath(posixpath.relpath(file, self.fs._strip_protocol(there)))
             if inside.is_absolute() or ".." in inside.parts:
                 raise InputError(f"{self.url}: {file!r} lies outside of it")
-            write_atomic(folder / inside, self.fs.cat_file(file))
+            here = write_atomic(folder / inside, self.fs.cat_file(file))
+            self._sent[posixpath.join(name, str(inside))] = _version(here)  # the same as there: not to be sent back
         return len(files)
 
     def push(self, folder: Path, name: str, skip: Callable[[str], bool] = lambda name: False) -> int:
@@ -54,14 +55,14 @@ class Storage:
         files = [file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")]
         names = {file: posixpath.join(name, file.relative_to(folder).as_posix()) for file in files}
         order = sorted(files, key=lambda file: _turn(file.name))
-        sent = sum(self.push_file(file, names[file]) for file in order if not skip(names[file]))
+        changed = [file for file in order if self._sent.get(names[file]) != _version(file)]
+        sent = sum(self.push_file(file, names[file]) for file in changed if not skip(names[file]))
         self._forget_old(set(names.values()), name)
         return sent
 
     def push_file(self, file: Path, name: str) -> bool:
         """Send one file, unless it was sent as it is."""
-        about = file.stat()
-        version = (about.st_size, about.st_mtime_ns)
+        version = _version(file)
         if self._sent.get(name) == version:
             return False
         target = self._at(name)
@@ -95,13 +96,19 @@ class Storage:
 
     def _forget_old(self, here: set[str], name: str) -> None:
         """Checkpoints that were dropped here are dropped there."""
-        for old in [sent for sent in self._sent if sent.startswith(name) and sent not in here]:
+        inside = f"{name}/" if name else ""
+        for old in [sent for sent in self._sent if sent.startswith(inside) and sent not in here]:
             del self._sent[old]
             if self.fs.exists(self._at(old)):
                 self.fs.rm_file(self._at(old))
 
     def _at(self, name: str) -> str:
         return posixpath.join(self.path, name) if name else self.path
+
+
+def _version(file: Path) -> tuple[int, int]:
+    about = file.stat()
+    return about.st_size, about.st_mtime_ns
 
 
 def _turn(name: str) -> tuple[int, Any]:

@@ -9,6 +9,7 @@ from gnas.compare import Leaderboard, Row
 from gnas.report.record import Job, Training
 from gnas.report.words import count, duration, figure, named, spread, unit
 from gnas.strategy_curves import StrategyComparison
+from gnas.tasks import higher_is_better
 
 
 @dataclass(frozen=True)

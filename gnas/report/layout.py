@@ -36,7 +36,7 @@ def layout_cell(
     shapes: list[Shape] = [
         Text(EDGE, 18, f"Cell {number}", 14, "start", bold=True),
         Text(width - EDGE, 18, _role(cell), 11, "end", FAINT),
-        *_bands(cell, rows or rows_needed([cell]), width),
+        *_bands(rows or rows_needed([cell]), width),
         *(_link(cell, link, number, places) for link in cell.links),
         *(_node(cell, node, number, places[node]) for node in cell.present()),
     ]
@@ -159,7 +159,7 @@ def _places(cell: CellGenotype, rows: tuple[int, int]) -> tuple[dict[int, Point]
     return places, tops[-1] + 10
 
 
-def _bands(cell: CellGenotype, rows: tuple[int, int], width: float) -> Iterator[Shape]:
+def _bands(rows: tuple[int, int], width: float) -> Iterator[Shape]:
     tops = _tops(rows)
     for level, word in LEVELS.items():
         top, bottom = tops[level - 1], tops[level] - (4 if level < 3 else 0)

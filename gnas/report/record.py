@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from gnas.compare import Leaderboard
-from gnas.documents import read_text
 from gnas.errors import InputError
 from gnas.genotype import Genotype
 from gnas.runs import Run
 from gnas.space import SearchSpace
+from gnas.strategies.graphnas_space import GraphNASArchitecture
 from gnas.strategy_curves import StrategyComparison
+from gnas.workflow import read_architecture
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -186,15 +187,15 @@ def _round(run: Run) -> dict[str, Any]:
 
 def _genotype(run: Run, notes: list[str]) -> Genotype | None:
     """The genotype of a run; a file that is none is noted and not drawn."""
-    file = run.path / "genotype.yaml"
-    if file.exists() and read_text(file).startswith("format: gnas-graphnas"):
-        notes.append("The architecture is one of GraphNAS, which is not made of our cells: it is not drawn.")
-        return None
     try:
-        return run.genotype()
+        found = read_architecture(run)
     except InputError as error:
         notes.append(f"{error}; it is not drawn")
         return None
+    if isinstance(found, GraphNASArchitecture):
+        notes.append("The architecture is one of GraphNAS, which is not made of our cells: it is not drawn.")
+        return None
+    return found
 
 
 def _latest(history: Records) -> Genotype | None:

@@ -15,8 +15,9 @@ from gnas.loop import Record
 from gnas.reproduce.carry_out import Outcome, keep_job
 from gnas.reproduce.failures import note_failed, reason
 from gnas.reproduce.jobs import Changes, DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
+from gnas.reproduce.keep import copy_run
 from gnas.reproduce.perform import Worker
-from gnas.reproduce.scale import Scale, Source
+from gnas.reproduce.scale import GRID, Scale, Source
 from gnas.reproduce.shelf import Shelf
 from gnas.runs import Interrupted
 
@@ -52,7 +53,9 @@ def carry_out_apart(
         for job in wave:
             try:
                 arguments = {**told, "graphs": shared(job.source), "job": to_values(job)}
-                orders.append(work_on.Job("gnas.reproduce.apart.run_job", job.folder, arguments))
+                if runner.storage is not None:
+                    bring_kept(job, out, shelf, runner)
+                orders.append(work_on.Job("gnas.reproduce.apart.run_job", job.folder, arguments, others(job)))
                 sent[job.folder] = job
             except Exception as error:  # its data cannot be loaded
                 failed[job.key] = reason(error)
@@ -97,16 +100,34 @@ def clash(one: Job, other: Job) -> bool:
     return (searches[0].source, searches[0].seed) == (searches[1].source, searches[1].seed)
 
 
+def others(job: Job) -> tuple[str, ...]:
+    """The folders of other runs that a run reads or writes: what it trains, or the searches that Algorithm 1 may make."""
+    if isinstance(job, TrainJob) and job.of is not None and job.of.folder != job.folder:
+        return (job.of.folder,)
+    if isinstance(job, DepthJob):
+        return tuple(job.search(cells).folder for cells in range(1, max(job.start, *GRID) + 1))
+    return ()
+
+
+def bring_kept(job: Job, out: Path, shelf: Shelf, runner: Runner) -> None:
+    """What a run needs of places that its worker may not see is copied to where it works."""
+    for name in (job.folder, *others(job)):
+        here, *kept = (place / name for place in shelf.places)
+        for folder in kept:
+            if folder.is_dir() and not here.exists():
+                copy_run(folder, here)
+                runner.send(name)
+
+
 def run_job(
     work: Work, *, job: dict[str, Any], graphs: str, kept: Sequence[str], about: dict[str, Any]
 ) -> dict[str, Any]:
     """One run in a worker."""
-    out = work.file("")
-    shelf = Shelf([out, *map(Path, kept)])
+    shelf = Shelf([work.root, *map(Path, kept)])
     one = from_values(job)
     if not shelf.done(one):
         benchmark = unpack(work.file(graphs)).benchmark()
-        Worker(out, shelf, work.device, work.on_epoch, work.should_stop, about).do(one, benchmark)
+        Worker(work.root, shelf, work.device, work.on_epoch, work.should_stop, about).do(one, benchmark)
     return {"run": one.key}
 
 

@@ -89,7 +89,7 @@ def keep_job(job: Job, out: Path, keep: Path) -> None:
     """Copy the small files of a finished run, and of the searches that Algorithm 1 made on its way."""
     copy_run(out / job.folder, keep / job.folder)
     if isinstance(job, DepthJob):
-        rounds = Run(out / job.folder).read_json("result")["rounds"]
+        rounds = Run(out / job.folder).read_json("result", ("rounds",))["rounds"]
         for folder in {job.search(one["initial"]).folder for one in rounds}:
             if (out / folder).is_dir():  # else it was kept before
                 copy_run(out / folder, keep / folder)

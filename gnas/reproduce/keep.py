@@ -10,7 +10,9 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from gnas.errors import InputError
 from gnas.files import write_atomic
+from gnas.formula import located
 
 FILES = (
     *("config.yaml", "command.json", "versions.json", "data.json", "genotype.yaml", "result.json", "round.json"),
@@ -28,10 +30,11 @@ def copy_run(folder: Path, target: Path, *, trained: bool = True) -> int:
             file = part / name
             if not file.exists() or (name.startswith("leaderboard") and not trained):
                 continue
-            text = file.read_text(encoding="utf-8")
+            content = file.read_bytes()
             if name == "history.jsonl":
-                text = thinned(text)
-            write_atomic(target / part.relative_to(folder) / name, text)
+                with located(str(file)):
+                    content = thinned(content.decode(errors="replace")).encode()
+            write_atomic(target / part.relative_to(folder) / name, content)
             count += 1
     return count
 
@@ -41,7 +44,12 @@ def thinned(history: str) -> str:
     lines = history.splitlines()
     kept = []
     for number, line in enumerate(lines, start=1):
-        record = json.loads(line)
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            raise InputError(f"line {number} is not a record")
         if "alphas" in record and number % EVERY and number != len(lines):
             del record["alphas"]
             line = json.dumps(record)

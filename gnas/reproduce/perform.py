@@ -106,7 +106,7 @@ class Worker:
                 on_epoch=self.on_epoch,
                 should_stop=self.should_stop,
             )
-            run.write_json("result", {"strategies": result.to_dict()})
+            run.write_json("result", {"strategies": result.to_dict()["rows"]})
 
     def _train(self, job: TrainJob, benchmark: Benchmark) -> None:
         folder, settings = self.out / job.folder, job.settings()

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gnas.tasks import higher_is_better
 from gnas.reproduce.catalogue import Wanted, train_job
 from gnas.reproduce.jobs import TrainJob
 from gnas.reproduce.paper import Entry
 from gnas.reproduce.shelf import Shelf, Trained
+from gnas.tasks import higher_is_better
 
 METRICS = {"zinc": "mae", "pattern": "class_accuracy", "cluster": "class_accuracy"}  # accuracy elsewhere
 
@@ -98,7 +98,7 @@ def summary(network: Trained, seeds: Sequence[int], chosen_from: int = 1) -> Our
     results = [network.results[seed] for seed in seeds if seed in network.results]
     results = results or list(network.results.values())
     tests = [result["test"] for result in results]
-    trains = [result["train"] for result in results if "train" in result]
+    trains = [result["train"] for result in results if result.get("train") is not None]
     device = network.device or str(results[0].get("device", ""))
     found = network.architecture
     return Ours(

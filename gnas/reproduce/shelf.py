@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gnas.documents import is_number
 from gnas.errors import InputError
 from gnas.genotype import Genotype
 from gnas.reproduce.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
@@ -187,6 +188,8 @@ def _searched(folder: Path) -> Searched | None:
     architecture = read_architecture(run)
     if architecture is None or result.get("genotype") != architecture.id:
         return None
+    if "rounds" not in result and not is_number(result.get("seconds")):
+        raise InputError(f"{folder / 'result.json'}: has no seconds; remove the folder and run it again")
     return Searched(run, architecture, result)
 
 
@@ -198,8 +201,9 @@ def _networks(folder: Path, model: str) -> Iterator[Trained]:
     results = {} if architecture is None else _results(folder / "trained" / model, architecture.id)
     if results:
         told = _read(folder, "result") or {}
-        seconds = told.get("search", told).get("seconds")
-        yield Trained(folder.name, results, architecture, _device(folder), seconds)
+        search = told.get("search", told)
+        seconds = search.get("seconds") if isinstance(search, dict) else None
+        yield Trained(folder.name, results, architecture, _device(folder), seconds if is_number(seconds) else None)
 
 
 def _results(folder: Path, genotype: str | None) -> dict[int, dict[str, Any]]:
@@ -209,7 +213,8 @@ def _results(folder: Path, genotype: str | None) -> dict[int, dict[str, Any]]:
         result = _read(one, "result")
         if result is None or not one.name[5:].isdigit():
             continue
-        missing = [name for name in FIGURES if not isinstance(result.get(name), int | float)]
+        told = [name for name in ("val", "train") if result.get(name) is not None]
+        missing = [name for name in (*FIGURES, *told) if not is_number(result.get(name))]
         if missing:
             raise InputError(f"{one / 'result.json'}: has no {missing[0]}; remove the folder and run it again")
         described = str(Run(one).config.get("describe", ""))

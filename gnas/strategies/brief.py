@@ -14,7 +14,7 @@ from gnas.loop import NotFinite, Record
 from gnas.network import GraphModule
 from gnas.runs import Run
 from gnas.store import Store
-from gnas.strategies.base import SearchContext, SearchProblem, check_types
+from gnas.strategies.base import SearchContext, check_types
 from gnas.training import PRECISIONS, TrainConfig, Trainer
 
 
@@ -51,7 +51,6 @@ class TrialSettings:
 def train_briefly(
     model: GraphModule,
     settings: TrialSettings,
-    problem: SearchProblem,
     context: SearchContext,
     stores: Mapping[str, Store],
     seed: int,
@@ -86,7 +85,6 @@ def train_briefly(
 def judge(
     model: GraphModule,
     settings: TrialSettings,
-    problem: SearchProblem,
     context: SearchContext,
     stores: Mapping[str, Store],
     seed: int,
@@ -97,7 +95,7 @@ def judge(
     started = time.perf_counter()
     weights = {"num_weights": model.num_weights()}
     try:
-        return {**weights, **train_briefly(model, settings, problem, context, stores, seed, folder, on_epoch)}
+        return {**weights, **train_briefly(model, settings, context, stores, seed, folder, on_epoch)}
     except (NotFinite, torch.OutOfMemoryError) as error:
         reason, seconds = str(error).splitlines()[0], time.perf_counter() - started
         return {**weights, "val_metric": None, "failed": reason, "epochs": settings.epochs, "seconds": seconds}

@@ -8,7 +8,8 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from gnas.documents import digits, mapping, parse_yaml, read_text, sequence, short
+from gnas.authors import load_genotype
+from gnas.documents import digits, mapping, of_format, parse_yaml, read_text, sequence, short
 from gnas.errors import InputError, choose
 from gnas.files import write_atomic
 from gnas.formula import located
@@ -91,12 +92,9 @@ class GraphNASArchitecture:
     @classmethod
     def from_yaml(cls, text: str, source: str = "<string>") -> GraphNASArchitecture:
         """Read ``to_yaml``'s text; ``source`` names it in errors."""
-        document = parse_yaml(text, source)
+        found = parse_yaml(text, source)
         with located(source):
-            document = mapping(document, ("format", "version"), others=True)
-            choose(short(document["format"]), ("gnas-graphnas",), "file format")
-            choose(short(document["version"]), ("1",), "gnas-graphnas version")
-            document = mapping(document, ("format", "version", "channels", "layers"))
+            document = of_format(found, "gnas-graphnas", ("channels", "layers"))
             layers = []
             for number, entry in enumerate(sequence(document["layers"], "layers"), start=1):
                 with located(f"layer {number}"):
@@ -115,8 +113,16 @@ class GraphNASArchitecture:
 
 def architecture_from_yaml(text: str) -> Genotype | GraphNASArchitecture:
     """What a ``to_yaml`` wrote, of either kind."""
-    graphnas = text.startswith("format: gnas-graphnas")
-    return GraphNASArchitecture.from_yaml(text) if graphnas else Genotype.from_yaml(text)
+    return (GraphNASArchitecture if _is_graphnas(text) else Genotype).from_yaml(text)
+
+
+def load_architecture(path: str | Path) -> Genotype | GraphNASArchitecture:
+    """An architecture file of either kind; genotypes may be in the authors' formats."""
+    return GraphNASArchitecture.load(path) if _is_graphnas(read_text(path)) else load_genotype(path)
+
+
+def _is_graphnas(text: str) -> bool:
+    return text.startswith("format: gnas-graphnas")
 
 
 def _layer_from(entry: object) -> LayerChoice:

@@ -15,6 +15,7 @@ from gnas.strategies.darts import Darts
 from gnas.strategies.single_level import SingleLevel
 from gnas.strategies.values import from_values, to_values
 
+TOLD = ("seconds", "strategy", "trained_epochs", "seed")
 WHOLE = (SingleLevel, Darts)  # what can be sent; trial-based strategies send their trials
 
 
@@ -61,11 +62,11 @@ def search_job(
         given.splits["train"], given.splits["val"], given.task, SearchSpace(**space), channels, num_cells
     )
     with Run(work.folder, config, resume=True) as run:
-        done = run.read_json("result")
+        done = run.read_json("result", TOLD)
         if done is None:
             context = SearchContext(seed, work.device, engine, run, work.on_epoch, work.should_stop)
             found = from_values(strategy).search(problem, context)
             run.write_genotype(found.genotype)
             done = found.to_dict()
             run.write_json("result", done)
-        return {name: done[name] for name in ("seconds", "strategy", "trained_epochs", "seed")}
+        return {name: done[name] for name in TOLD}

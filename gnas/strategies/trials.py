@@ -176,7 +176,7 @@ class TrialSearch:
         model = self.build(candidate)
         folder = self._folder(candidate)
         try:
-            return judge(model, self.settings, self.problem, self.context, self.stores, seed, folder)
+            return judge(model, self.settings, self.context, self.stores, seed, folder)
         finally:
             if folder is not None:
                 folder.close()

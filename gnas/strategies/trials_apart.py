@@ -20,6 +20,7 @@ from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.brief import TrialSettings, judge
 from gnas.strategies.graphnas_space import architecture_from_yaml
 
+JUDGED = ("val_metric", "epochs", "seconds")  # what every outcome of a trial has
 START = "start.safetensors"  # the weights a trial begins with: drawn from its seed, or inherited
 
 
@@ -84,7 +85,7 @@ def trial_job(
     """One trial in a worker; its outcome stays in its folder until the search has taken note of it."""
     given, trial = unpack(work.file(graphs)), TrialSettings(**settings)
     with Run(work.folder, config, resume=True) as run:
-        done = run.read_json("result")
+        done = run.read_json("result", JUDGED)
         if done is None:
             use_precision(trial.precision)
             problem = SearchProblem(given.splits["train"], given.splits["val"], given.task, SearchSpace(), channels)
@@ -92,7 +93,7 @@ def trial_job(
             stores = {name: open_store(given.splits[name], work.device) for name in ("train", "val")}
             model = _build(genotype, problem)
             model.load_state_dict(checkpoint.load(run.path / START))
-            done = judge(model, trial, problem, context, stores, config["seed"], run, work.on_epoch)
+            done = judge(model, trial, context, stores, config["seed"], run, work.on_epoch)
             run.write_json("result", done)
         return done
 

@@ -6,8 +6,10 @@ import csv
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,6 +54,28 @@ def one_line(ended: Ended, code: int, *words: str) -> None:
     assert "Traceback" not in ended.err
     for word in words:
         assert word in line, line
+
+
+def stopped_by_ctrl_c(words: list[str], history: Path, epochs: int = 2) -> str:
+    """Run a command in a process of its own and send it Ctrl-C once its history has so many epochs; what it said."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gnas", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    limit = time.monotonic() + 60
+    while not history.exists() or history.read_text().count("\n") < epochs:
+        if time.monotonic() > limit or process.poll() is not None:
+            process.kill()
+            raise AssertionError(f"no {epochs} epochs: {process.communicate()[1]}")
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    return said
 
 
 def write_graphs(folder: Path, count: int = 40) -> Path:

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from terminal import TINY, Ended, fingerprint, gnas, one_line
-from test_interrupt import wait_for_epochs
+from terminal import TINY, Ended, fingerprint, gnas, one_line, stopped_by_ctrl_c
 
 LONG = ("--search-epochs", "25", "--seeds", "1,2")
 
 
 def test_workers_give_the_same_run_also_after_ctrl_c(rings: Path) -> None:
     words = ["search", str(rings), *TINY, *LONG, "--on", "local:2", "--out", "stopped"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gnas", *words],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-    wait_for_epochs(Path("stopped/search/history.jsonl"), 2, process)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+    said = stopped_by_ctrl_c(words, Path("stopped/search/history.jsonl"))
     assert said.strip().splitlines()[-1].endswith("--on local:2 --out stopped --resume"), said
     ended = gnas(*words, "--resume")
     assert ended.code == 0, ended
@@ -78,3 +62,24 @@ def test_wrong_use_is_one_line(command: str, words: tuple[str, ...], said: tuple
 
 def test_reproduce_knows_the_places_too() -> None:
     one_line(gnas("reproduce", "--quick", "--on", "spark"), 2, "'spark'", "local:N", "ray")
+    one_line(gnas("reproduce", "--quick", "--sync", "somewhere"), 2, "'somewhere'", "s3://")
+
+
+@pytest.mark.filterwarnings("ignore:epoch")
+def test_a_reproduction_at_a_url_goes_on_elsewhere() -> None:
+    words = ["reproduce", "--quick", "--only", "table-zinc", "--depths", "4", "--seeds", "41", "--set", "epochs=1"]
+    words += ["--device", "cpu", "--sync", f"file://{Path.cwd()}/shared", "--json"]
+    first = gnas(*words, "--methods", "gin", "--out", "here")
+    assert (first.code, len(first.json["done"]), first.json["left"]) == (0, 1, []), first
+    assert Path("shared/index.md").read_text() == Path("here/index.md").read_text()
+    shutil.rmtree("here")  # another machine, with workers of its own
+    plan = gnas(*words, "--methods", "gin,gcn", "--out", "there", "--list").json
+    assert (plan["done"], plan["left"]) == (1, 1)
+    second = gnas(*words, "--methods", "gin,gcn", "--out", "there", "--on", "local:1")
+    assert (second.code, len(second.json["done"]), second.json["left"]) == (0, 1, []), second
+    rows = {row["model"]: row for row in second.json["tables"]["table-zinc"]}
+    assert rows["gin"] == first.json["tables"]["table-zinc"][0]
+    for name in ("gin", "gcn"):
+        (file,) = Path("there").rglob(f"trained/{name}/seed-41/result.json")
+        assert (Path("shared") / file.relative_to("there")).read_bytes() == file.read_bytes()
+        assert rows[name]["ours_metric"] == json.loads(file.read_text())["test"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import pickle
+import struct
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +53,10 @@ def _archive(members: dict[str, bytes]) -> bytes:
     return file.getvalue()
 
 
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
 def _header(text: str) -> bytes:
     return len(text).to_bytes(8, "little") + text.encode()
 
@@ -78,7 +85,15 @@ PAYLOADS: dict[str, bytes] = {
     "code": f"__import__('builtins').exec({CODE!r})\n".encode(),
     "list of code": f"[__import__('builtins').exec({CODE!r})]\n".encode(),
     "json of code": json.dumps({"py/object": "builtins.exec", "__reduce__": ["exec", CODE], "class": "os.system"}).encode(),
-    "deep json": b"[" * 100_000,
+    "order to run code": json.dumps(
+        {
+            "function": "os.system", "folder": "../out", "also": ["/"], "arguments": {"command": f"touch {MARK}"},
+            "root": "/", "sync": None, "push_seconds": 1, "device": "cpu", "deterministic": False, "version": "0",
+        }
+    ).encode(),
+    "png of terapixels": b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", struct.pack(">IIBBBBB", 1024, 2**30, 8, 2, 0, 0, 0)),
+    "gzip bomb": gzip.compress(bytes(2**26 + 1), 1),
+    "deep json": b"[" * 20_000,
     "deep yaml": b"{a: " * 5_000,
     "long header": (2**62).to_bytes(8, "little") + b"{}",
     "header of petabytes": _header('{"a":{"dtype":"F64","shape":[1099511627776,1024],"data_offsets":[0,9007199254740992]}}'),

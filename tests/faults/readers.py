@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import small
+import torch
 from builders import path_graphs, write_folder, write_smiles
+from papers import done, wanted
+from PIL import Image
 from terminal import gnas
 
 from gnas import authors, checkpoint
@@ -25,19 +31,38 @@ from gnas.datasets.custom import encode, load_custom
 from gnas.errors import InputError
 from gnas.export import export_run
 from gnas.genotype import Genotype
+from gnas.jobs import Job, Work, unpack
+from gnas.jobs.data import pack as pack_graphs
+from gnas.jobs.perform import order, read_order, told_job
 from gnas.models import load_model
 from gnas.report import write_report
 from gnas.report.record import read_job
+from gnas.reproduce import Shelf, draw, jobs
+from gnas.reproduce.estimate import Estimator
+from gnas.reproduce.failures import read_failed
+from gnas.reproduce.jobs import TrainJob
+from gnas.reproduce.keep import copy_run
 from gnas.runs import Run
-from gnas.settings import Settings, read_settings
+from gnas.settings import Settings, read_command, read_settings
 from gnas.strategies.graphnas_space import GraphNASArchitecture, LayerChoice
+from gnas.strategies.trials_apart import trial_job
+from gnas.strategy_curves import Point, StrategyComparison
 from gnas.tracking import _remembered
 from gnas.workflow import discover
 
 Reader = Callable[[Path], object]
 RINGS, RUN, EXPORT = "rings", "run", "exported"
 SMALL = {"cells": 1, "channels": 4, "nodes": 2, "search_epochs": 2, "epochs": 2, "batch": 16, "search_batch": 16}
-UNREAD = (".lock", ".md", ".html", "leaderboard.csv", "-000000.safetensors")  # for people, and older checkpoints
+PAPER = wanted("table-zinc", methods=("gnas", "gcn"), depths=(4,), seeds=(41,))
+TRIAL = {"trial": 1, "genotype": "none", "seed": 1}
+TRIAL_ARGUMENTS: dict[str, Any] = {
+    "graphs": "jobs/graphs.safetensors",
+    "channels": 4,
+    "engine": "auto",
+    "genotype": "",
+    "settings": {"trials": 1},
+}
+UNREAD = (".lock", ".md", ".html", "leaderboard.csv", "strategies.csv", "-000000.safetensors")  # for people, or older
 SEED = "run/trained/gnas/seed-41"
 
 
@@ -67,6 +92,8 @@ def sound(root: Path) -> Path:
     pack(load_custom(root / RINGS), root / "bundle.npz")
     checkpoint.save(root / "state.safetensors", {"a": [1, 2.5, None], "b": (np.pi, {"c": "d"})})
     _benchmark_files(root)
+    _paper(root)
+    _work(root)
     return root
 
 
@@ -76,15 +103,71 @@ def _benchmark_files(root: Path) -> None:
     write_arrays(data / "pattern" / "pattern.npz", {"train_nodes": np.array([3])}, {"source": "tests"})
     (data / "zinc").mkdir()
     (data / "mnist").mkdir()
-    (data / "cifar10").mkdir()
+    for form in ("bin", "png"):
+        (data / "cifar10" / form).mkdir(parents=True)
     np.savez(data / "zinc" / "prepared.npz", train_n=np.array([3]))
     np.savez(data / "mnist" / "mnist_superpixels.npz", train_node_ptr=np.array([0, 1]))
     (data / "zinc" / "smiles.csv").write_text("split,smiles,y\ntrain,CCO,0.5\n")
     for split, name in (("train", "train"), ("test", "t10k")):
         (data / "mnist" / f"{name}-images-idx3-ubyte.gz").write_bytes(gzip.compress(bytes(16 + 2 * 784)))
         (data / "mnist" / f"{name}-labels-idx1-ubyte").write_bytes(bytes(10))
-        (data / "cifar10" / f"{split}_lables.json").write_text(json.dumps([1]))
+        _colours(data / "cifar10", split)
     write_arrays(data / "part.npz", {"nodes": np.array([1])}, {"images": 1, "crc": 0})
+
+
+def _colours(folder: Path, split: str) -> None:
+    """One image a batch, in both forms."""
+    names = [f"data_batch_{n}" for n in range(1, 6)] if split == "train" else ["test_batch"]
+    for name in names:
+        (folder / "bin" / f"{name}.bin").write_bytes(bytes(3073))
+        Image.fromarray(np.zeros((1, 1024, 3), np.uint8)).save(folder / "png" / f"{name}.png")
+    (folder / "png" / f"{split}_lables.json").write_text(json.dumps([1] * len(names)))
+
+
+def _paper(root: Path) -> None:
+    """Kept runs of a reproduction, one that failed, rows of a table, a comparison of strategies."""
+    with tempfile.TemporaryDirectory() as out:
+        done(PAPER, Path(out), keep=root / "paper", about={"command": "gnas reproduce"})
+    (root / "paper" / "failed.json").write_text('{"zinc/gin-4 seeds 41": "no data"}')
+    (root / "paper" / "baselines.csv").write_text(
+        "dataset,model,layers,weights,metric,seconds,hardware,tests,epochs\nzinc,gin,4,100,mae,1.5,CPU,0.5 0.4,3 3\n"
+    )
+    points = tuple(Point("random", 0, n, 2 * n, 0.5 * n, 1 / n, 1 / n, "cells: 1", 1, 50) for n in (1, 2))
+    StrategyComparison("zinc", "mae", {"epochs": 4}, "equal epochs", points).save(root / "strategies")
+
+
+def _work(root: Path) -> None:
+    """What a worker reads: its order, the graphs, and the folder of a trial that is done."""
+    pack_graphs(small.benchmark(), root / "jobs").rename(root / "jobs" / "graphs.safetensors")
+    with Run(root / "jobs" / "trial", TRIAL) as run:
+        run.write_json("result", {"val_metric": 1.0, "epochs": 2, "seconds": 0.5, "num_weights": 3})
+    job = Job("gnas.strategies.trials_apart.trial_job", "jobs/trial", {**TRIAL_ARGUMENTS, "config": TRIAL})
+    (root / "jobs" / "orders.jsonl").write_text(json.dumps(order(job, root, None, "cpu")) + "\n")
+
+
+def _finished(root: Path) -> object:
+    shelf, asked = Shelf([root / "paper"]), jobs(PAPER)
+    found = [(shelf.done(job), shelf.devices(job.folder)) for job in asked]
+    return found, [shelf.networks(job) for job in asked if isinstance(job, TrainJob)]
+
+
+def _drawn(root: Path) -> object:
+    shelf, asked = Shelf([root / "paper"]), jobs(PAPER)
+    estimates = list(map(Estimator(shelf, "cpu", asked), asked))
+    return estimates, draw("table-zinc", PAPER, shelf, read_failed(shelf.places), root / "drawn")
+
+
+def _trial(root: Path) -> object:
+    def ignore(*_: object) -> bool:
+        return False
+
+    unpack.cache_clear()
+    work = Work(root, root / "jobs" / "trial", torch.device("cpu"), ignore, ignore, lambda name: root / name)
+    return trial_job(work, **TRIAL_ARGUMENTS, config=TRIAL)
+
+
+def _orders(root: Path) -> object:
+    return [told_job(read_order(line)) for line in (root / "jobs" / "orders.jsonl").read_bytes().splitlines()]
 
 
 def _run(root: Path) -> object:
@@ -152,6 +235,19 @@ READERS: dict[str, tuple[str, Reader]] = {
     ),
     "digits": ("data/mnist/t", lambda root: images.read_images("mnist", root / "data/mnist")),
     "part": ("data/part.npz", lambda root: segments.read_arrays(root / "data/part.npz")),
+    "colour batches": ("data/cifar10/bin/", lambda root: images.read_images("cifar10", root / "data/cifar10/bin")),
+    "colour sheets": ("data/cifar10/png/", lambda root: images.read_images("cifar10", root / "data/cifar10/png")),
+    "settings from a run": ("run/co", lambda root: (read_settings(root / RUN), read_command(root / RUN))),
+    "strategies": ("strategies/", lambda root: StrategyComparison.load(root / "strategies").to_markdown()),
+    "finished runs": ("paper/", _finished),
+    "tables of the paper": ("paper/", _drawn),
+    "kept": (
+        "paper/zinc/single-level",
+        lambda root: [copy_run(f, root / "kept") for f in (root / "paper/zinc").iterdir()],
+    ),
+    "failed runs": ("paper/failed.json", lambda root: read_failed([root / "paper"])),
+    "orders": ("jobs/orders.jsonl", _orders),
+    "trial": ("jobs/", _trial),
     "new data": ("molecules.csv", _encoded),
 }
 

@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from readers import READERS, SEED, files_under, refusal, sound
+from readers import READERS, SEED, files_under, readers_of, refusal, sound
 from test_fuzz import JSON, NASTY_CELLS, mutate_json
 
 from gnas.cli.settings import check, with_changes
+from gnas.jobs.perform import perform, read_order
 from gnas.models import DESCRIPTION
 from gnas.settings import Settings
 
@@ -39,8 +41,18 @@ QUICK = (
         "prepared",
         "digits",
         "part",
+        "colour batches",
+        "colour sheets",
+        "settings from a run",
+        "strategies",
+        "finished runs",
+        "kept",
+        "failed runs",
+        "orders",
+        "trial",
     ),
 )
+PAPER = ("paper/failed.json", "strategies/strategies.json", "jobs/trial/result.json")
 STRUCTURED = ("run/data.json", "run/leaderboard.json", "run/result.json", "run/search/result.json", "run/versions.json")
 
 
@@ -107,10 +119,38 @@ def test_other_values_in_the_files_of_a_run(place: Path, data: st.DataObject) ->
 
 @given(st.data())
 @fuzz(60)
+def test_other_values_in_the_files_of_a_reproduction(place: Path, data: st.DataObject) -> None:
+    runs = [f for f in files_under(place) if f.startswith("paper/zinc") and f.endswith((".json", ".yaml"))]
+    file = data.draw(st.sampled_from([*PAPER, *runs]))
+    text = (place / file).read_text()
+    value = mutate_json(yaml.safe_load(text) if file.endswith("yaml") else json.loads(text), data.draw)
+    changed = yaml.safe_dump(value) if file.endswith("yaml") else json.dumps(value)
+    reader = data.draw(st.sampled_from(list(readers_of(file))))
+    read_with(place, file, changed.encode("utf-8", "surrogatepass"), READERS[reader][1])
+
+
+@given(st.data())
+@fuzz(60)
 def test_other_values_in_the_description_of_a_model(place: Path, data: st.DataObject) -> None:
     folder, reader = data.draw(st.sampled_from([(SEED, "model"), ("exported", "exported model")]))
     value = mutate_json(json.loads((place / folder / DESCRIPTION).read_text()), data.draw)
     read_with(place, f"{folder}/{DESCRIPTION}", json.dumps(value).encode(), READERS[reader][1])
+
+
+@given(st.data())
+@fuzz(60)
+def test_any_order(place: Path, data: st.DataObject) -> None:
+    """Whatever a worker is told, it ends with a result or an error in one line; the job told here is done already."""
+    line = (place / "jobs" / "orders.jsonl").read_bytes()
+    told = mutate_json(json.loads(line), data.draw)
+    said: list[dict[str, Any]] = []
+    try:
+        perform(told, said.append, lambda: False)
+    finally:
+        torch.use_deterministic_algorithms(False)  # an order may ask for it
+    assert set(said[-1]) in ({"result"}, {"error"})
+    assert "\n" not in str(said[-1].get("error", ""))
+    refusal(lambda: read_order(changed(line, data.draw)))
 
 
 NAMES = st.sampled_from([*Settings().to_dict(), "train_settings.clip", "strategy_settings.lr", "cels", ""])

@@ -16,7 +16,7 @@ def test_searches_leave_nothing_behind() -> None:
     soak = importlib.util.module_from_spec(spec)
     sys.modules["soak"] = soak  # dataclasses look their module up
     spec.loader.exec_module(soak)
-    seen = list(soak.soak(20))
+    seen = list(soak.soak(15))
     warm, last = seen[9], seen[-1]  # by then every strategy has run twice
     assert last.files <= warm.files
     assert last.threads <= warm.threads

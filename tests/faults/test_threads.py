@@ -6,6 +6,7 @@ another order. benchmarks/threads.py measures what becomes of that.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from terminal import gnas as command
 from tiny import untimed
 
 import gnas
@@ -20,15 +22,10 @@ from gnas.runs import Run
 
 STEPS = 3
 AGAIN = """
-import json, sys
+import sys
 sys.path[:0] = {paths!r}
-import torch
-torch.set_num_threads(1)
-from test_contract import CASES, run
-from tiny import untimed
-for case in CASES:
-    result = run(*case.values)
-    print(json.dumps([case.id, result.genotype.to_yaml(), untimed(result.history)]))
+from test_threads import searched
+print(searched())
 """
 
 
@@ -49,14 +46,12 @@ def losses(threads: int, steps: int = STEPS) -> list[float]:
         if len(seen) == steps:
             raise _Enough
 
-    before = torch.get_num_threads()
+    before, benchmark = torch.get_num_threads(), gnas.load("cluster-mini")
     torch.set_num_threads(threads)
     Meter.add = noted  # type: ignore[method-assign]
     try:
         with pytest.raises(_Enough):
-            gnas.search(
-                gnas.load("cluster-mini"), strategy=gnas.SingleLevel(epochs=1, batch_size=16), channels=32, num_cells=3
-            )
+            gnas.search(benchmark, strategy=gnas.SingleLevel(epochs=1, batch_size=16), channels=32, num_cells=1)
     finally:
         Meter.add = add  # type: ignore[method-assign]
         torch.set_num_threads(before)
@@ -69,44 +64,50 @@ def test_threads_change_the_last_bits_only() -> None:
     assert two == pytest.approx(one, rel=1e-5)
 
 
-def test_the_deterministic_option_does_not_depend_on_threads(tmp_path: Path) -> None:
-    """A whole search by the command, on machines that offer one thread and two."""
-    command = [sys.executable, "-m", "gnas", "search", "cluster-mini", "--preset", "fast", "--search-epochs", "2"]
-    command += [
-        "--epochs",
-        "1",
-        "--seeds",
-        "41",
-        "--baselines",
-        "none",
-        "--deterministic",
-        "--track",
-        "none",
-        "--quiet",
-    ]
-    found = []
-    for threads in ("1", "2"):
-        folder = tmp_path / threads
-        environment = {**os.environ, "OMP_NUM_THREADS": threads}
-        subprocess.run([*command, "--device", "cpu", "--out", str(folder)], env=environment, check=True)
-        found.append((untimed(Run(folder / "search").history()), (folder / "genotype.yaml").read_bytes()))
-    assert len(found[0][0]) == 2
+def test_the_deterministic_option_does_not_depend_on_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A whole search by the command, where one thread is offered and where two are."""
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    words = ["search", "cluster-mini", "--preset", "fast", "--search-epochs", "1", "--cells", "1", "--channels", "16"]
+    words += ["--epochs", "1", "--seeds", "41", "--baselines", "none", "--track", "none", "--quiet", "--device", "cpu"]
+    found, before = [], torch.get_num_threads()
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        try:
+            ended = command(*words, "--deterministic", "--out", tmp_path / str(threads))
+        finally:
+            torch.set_num_threads(before)
+            torch.use_deterministic_algorithms(False)
+        assert ended.code == 0, ended
+        run = Run(tmp_path / str(threads))
+        found.append((untimed(Run(run.path / "search").history()), run.genotype()))
+    assert len(found[0][0]) == 1  # without the option its loss differs already
     assert found[0] == found[1]
 
 
-def test_the_same_search_in_another_process() -> None:
-    """To the bit, for each strategy, whatever order Python's hashes come in."""
+def searched() -> str:
+    """What each strategy finds with one thread, a line each."""
+    from test_contract import CASES, run
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        found = [(case.id, run(*case.values)) for case in CASES]
+    finally:
+        torch.set_num_threads(before)
+    return "\n".join(json.dumps([name, one.genotype.to_yaml(), untimed(one.history)]) for name, one in found)
+
+
+def test_the_same_search_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit, for each strategy, whatever order Python's hashes come in: here they are another process's."""
     here = Path(__file__).parents[1]
-    code = AGAIN.format(paths=[str(here), str(here / "searching")])
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert len(outputs[0].splitlines()) >= 7  # a line a strategy
-    assert outputs[0] == outputs[1]
+    monkeypatch.syspath_prepend(str(here / "searching"))
+    code = AGAIN.format(paths=[str(here), str(here / "searching"), str(here / "faults"), str(here / "cli")])
+    there = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": str(hash("seed") % 1000 + 1), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert len(there.splitlines()) >= 7  # a line a strategy
+    assert there.strip() == searched()

@@ -21,7 +21,7 @@ from gnas.depth import search_depth
 from gnas.errors import InputError
 from gnas.jobs import Job, JobsFailed, check_on, open_runner
 from gnas.jobs.data import pack, unpack
-from gnas.jobs.job import find_function
+from gnas.jobs.job import FUNCTIONS, find_function
 from gnas.network import GraphModule
 from gnas.runs import Interrupted, Run
 from gnas.search_budget import SearchBudget
@@ -178,11 +178,14 @@ def test_a_job_stays_below_its_root(folder: str) -> None:
         Job("gnas.compare.training_job", folder)
 
 
-def test_a_job_holds_plain_values_and_calls_gnas_alone(tmp_path: Path) -> None:
+def test_a_job_holds_plain_values_and_calls_a_few_functions_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="plain JSON"):
         Job("gnas.compare.training_job", "one", {"x": torch.zeros(1)})
-    for name in ("os.system", "gnas.nothing.here", "gnas.compare.nothing", "gnas.compare.WEIGHTS"):
-        with pytest.raises(InputError, match=f"cannot call '{name}'"):
-            find_function(name)
+    with pytest.raises(InputError, match="below the run folder"):
+        Job("gnas.compare.training_job", "one", also=("../two",))
+    for name in ("os.system", "gnas.jobs.perform.perform", "gnas.compare.compare", "gnas.__main__.main", "gnas", ""):
+        with pytest.raises(InputError, match=f"cannot call '{name}'; it can call: gnas.compare.training_job"):
+            Job(name, "one")
+    assert all(find_function(name).__name__.endswith("_job") or name.endswith(".run_job") for name in FUNCTIONS)
     with open_runner(tmp_path) as runner, pytest.raises(InputError, match="same folder: one"):
         list(runner.each([Job("gnas.compare.training_job", "one")] * 2))

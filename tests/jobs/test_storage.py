@@ -55,6 +55,22 @@ def test_only_what_changed_is_sent_and_old_checkpoints_go(tmp_path: Path, memory
     assert names == ["checkpoint-000003.safetensors", "checkpoint-000004.safetensors"]
 
 
+def test_what_was_pulled_is_not_sent_back_and_siblings_stay(tmp_path: Path, memory: str) -> None:
+    storage = Storage(memory)
+    for name in ("seed-1", "seed-10"):
+        with write_run(tmp_path / "here" / name) as run:
+            storage.push(run.path, name)
+    elsewhere = Storage(memory)
+    for name in ("seed-10", "seed-1"):
+        elsewhere.pull(name, tmp_path / "there" / name)
+    assert elsewhere.push(tmp_path / "there" / "seed-1", "seed-1") == 0  # names that begin alike are no part of it
+    assert elsewhere.holds("seed-10/result.json")
+    old = min((tmp_path / "there" / "seed-1" / "checkpoints").iterdir())
+    old.unlink()
+    elsewhere.push(tmp_path / "there" / "seed-1", "seed-1")
+    assert not elsewhere.holds(f"seed-1/checkpoints/{old.name}")
+
+
 def test_the_history_comes_before_a_checkpoint_and_the_result_last(tmp_path: Path, memory: str) -> None:
     storage, sent = Storage(memory), list[str]()
     rename = storage._rename

@@ -2,11 +2,11 @@
 
 import functools
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from small import stop_after
 from tiny import SPACE, tiny, untimed
 
 from gnas.cli.settings import pick_device
@@ -44,12 +44,6 @@ def run(name: str, settings: dict, kind: str = "regression", seed: int = 0, **ho
 def whole(case: int) -> SearchResult:
     """A search that nobody interrupts."""
     return run(*CASES[case].values)
-
-
-def stop_after(count: int) -> Callable[[], bool]:
-    """Says stop when it is asked for the ``count``-th time."""
-    left = iter(range(count - 1))
-    return lambda: next(left, None) is None
 
 
 def test_every_strategy_is_covered() -> None:
