@@ -91,7 +91,7 @@ class Leaderboard:
             (
                 row.name,
                 f"{row.mean:.{digits}f}",
-                f"{row.std:.{digits}f}",
+                f"{row.std:.{digits}f}" if row.seeds > 1 else "–",  # one seed has no spread
                 str(row.seeds),
                 f"{row.val:.{digits}f}",
                 f"{row.num_weights:,}",

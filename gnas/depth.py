@@ -97,13 +97,14 @@ def search_depth(
     on_epoch: Callable[[Record], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     runner: Runner | None = None,
+    diameter: Diameter | None = None,
 ) -> DepthResult:
     """Search with as many cells as the last network had aggregating ones, until that number no longer changes.
 
-    The first search has ``start`` cells, by default half of the average diameter of the training graphs; never more than
-    ``limit``. A network that aggregates nowhere counts as depth 1, which is noted. With a ``folder`` every round is a run
-    of its own, ``round-1``, ``round-2``, ...: a finished one is not repeated on resume, an unfinished one goes on. With a
-    ``runner``, whose root is above ``folder``, its workers do the searches.
+    The first search has ``start`` cells, by default half of the average ``diameter`` of the training graphs (measured if it
+    is not given); never more than ``limit``. A network that aggregates nowhere counts as depth 1, which is noted. With a
+    ``folder`` every round is a run of its own, ``round-1``, ``round-2``, ...: a finished one is not repeated on resume, an
+    unfinished one goes on. With a ``runner``, whose root is above ``folder``, its workers do the searches.
 
     A network has no more aggregating cells than cells, so with our strategies the depth can only shrink; one of yours
     may grow it, which is what the guard against cycles and ``limit`` are for.
@@ -143,9 +144,12 @@ def search_depth(
                         part.write_json("round", done.to_dict())
                 return done
 
-        diameter = average_diameter(benchmark.train, seed=seed) if start is None else None
-        first = start if diameter is None else max(1, round(diameter.value / 2))
-        result = _settle(one_round, first or 1, limit, max_rounds, benchmark.task.higher_is_better, diameter)
+        if start is None:
+            diameter = diameter or average_diameter(benchmark.train, seed=seed)
+            start = max(1, round(diameter.value / 2))
+        else:
+            diameter = None
+        result = _settle(one_round, start, limit, max_rounds, benchmark.task.higher_is_better, diameter)
         if run is not None:
             run.write_genotype(result.genotype)
             run.write_json("result", result.to_dict())

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from gnas.datasets.sources import Progress, no_progress
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 
@@ -41,7 +42,9 @@ class Diameter:
         return f"{'at least ' if self.bounded else ''}{self.value:.2f}{drawn}"
 
 
-def average_diameter(graphs: GraphSet, sample: int | None = None, seed: int = 0) -> Diameter:
+def average_diameter(
+    graphs: GraphSet, sample: int | None = None, seed: int = 0, on_progress: Progress = no_progress
+) -> Diameter:
     """The mean over graphs of the longest shortest path between two nodes.
 
     Edges count in both directions. Of a graph in several components the largest counts (of equally large ones the
@@ -57,7 +60,7 @@ def average_diameter(graphs: GraphSet, sample: int | None = None, seed: int = 0)
     rng = np.random.default_rng(seed)
     if sample < total:
         graphs = graphs.select(torch.from_numpy(np.sort(rng.choice(total, sample, replace=False))))
-    values, bounded = diameters(graphs, rng)
+    values, bounded = diameters(graphs, rng, on_progress)
     count = len(values)
     error = None
     if count < total:  # drawn without replacement: the more of all graphs are in, the smaller the error
@@ -65,15 +68,20 @@ def average_diameter(graphs: GraphSet, sample: int | None = None, seed: int = 0)
     return Diameter(float(values.mean()), error is None and not bounded, error, count, bounded)
 
 
-def diameters(graphs: GraphSet, rng: np.random.Generator) -> tuple[Ints, int]:
+def diameters(graphs: GraphSet, rng: np.random.Generator, on_progress: Progress = no_progress) -> tuple[Ints, int]:
     """The diameter of each graph, and how many of them are lower bounds."""
     found = np.zeros(len(graphs), dtype=np.int64)
+    done = 0
     sizes = graphs.node_counts.numpy()
     large = np.flatnonzero(sizes > LARGE)
     for graph in large:
         found[graph] = _bounded(graphs.select([int(graph)]), rng)
+        done += 1
+        on_progress("diameters", done, len(graphs))
     for ids in _chunks(graphs, np.flatnonzero(sizes <= LARGE)):
         found[ids] = _exact(graphs.select(torch.from_numpy(ids)))
+        done += len(ids)
+        on_progress("diameters", done, len(graphs))
     return found, len(large)
 
 

@@ -146,6 +146,22 @@ def test_it_stops_when_the_depth_no_longer_changes() -> None:
     assert found.genotype == with_depth(5, 5)
 
 
+def test_how_far_it_is_is_told() -> None:
+    told: list[tuple[str, int, int]] = []
+    graphs = as_set([nx.path_graph(2), nx.path_graph(200), nx.path_graph(diameter_module.LARGE + 1)])
+    average_diameter(graphs, on_progress=lambda what, done, total: told.append((what, done, total)))
+    assert [done for _, done, _ in told] == [1, 2, 3]
+    assert {(what, total) for what, _, total in told} == {("diameters", 3)}
+
+
+def test_a_diameter_that_is_known_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(depth_module, "average_diameter", None)
+    known = depth_module.Diameter(4.0, True, None, 1)
+    result = settle({2: 2}, diameter=known)
+    assert result.diameter == known
+    assert result.trajectory == (2, 2)
+
+
 def test_it_begins_at_half_the_average_diameter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         depth_module, "average_diameter", lambda graphs, seed: depth_module.Diameter(6.8, True, None, 1)

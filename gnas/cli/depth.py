@@ -95,8 +95,9 @@ def _told(begun: Begun, name: str) -> int | None:
 def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
     """Search the depth, and what is printed of it."""
     from gnas.cli import show
+    from gnas.cli.counting import counting
     from gnas.cli.job import search_stage, working, write_report
-    from gnas.depth import REASONS, search_depth
+    from gnas.depth import REASONS, average_diameter, search_depth
     from gnas.files import write_json
     from gnas.workflow import chosen_strategy, summarise
 
@@ -104,6 +105,10 @@ def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
     chosen = chosen_strategy(settings)
     begun.claim(**bounds)
     write_json(begun.folder / "data.json", summarise(benchmark))
+    diameter = None
+    if bounds["start"] is None:
+        with counting(screen, benchmark.name) as tell:
+            diameter = average_diameter(benchmark.train, seed=settings.seed, on_progress=tell)
     with working(begun, [search_stage(chosen, "round-1")]) as work:
         result = search_depth(
             benchmark,
@@ -120,6 +125,7 @@ def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
             on_epoch=work.on_epoch,
             should_stop=work.should_stop,
             runner=begun.runner,
+            diameter=diameter,
         )
     if result.diameter is not None:
         screen.pair("diameter", f"{result.diameter} on average: the first search has half as many cells")
