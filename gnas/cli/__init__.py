@@ -34,7 +34,10 @@ def start(
     # It is read when torch is loaded, which happens later, inside a command.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     if version:
-        typer.echo(f"gnas {metadata.version('gnas')}")
+        try:
+            typer.echo(f"gnas {metadata.version('gnas')}")
+        except metadata.PackageNotFoundError:
+            typer.echo("gnas, from a folder, not installed")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -6,6 +6,7 @@ import re
 import resource
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
 from terminal import gnas
@@ -111,3 +112,12 @@ def test_help_is_quick_and_imports_no_torch() -> None:
     assert after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime < 2
     code = "import sys, gnas.cli; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_version_of_a_folder_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    ended = gnas("--version")
+    assert (ended.code, ended.out) == (0, "gnas, from a folder, not installed\n")
