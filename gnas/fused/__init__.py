@@ -64,7 +64,7 @@ class Groups(nn.Module):
 
     def __init__(self, groups: Sequence[int]) -> None:
         super().__init__()
-        self.count, self.each = max(groups) + 1, tuple(groups)
+        self.count = max(groups) + 1
         order = sorted(range(len(groups)), key=groups.__getitem__)
         ptr = [sum(group < first for group in groups) for first in range(self.count + 1)]
         for name, values in (("of", groups), ("order", order), ("ptr", ptr)):

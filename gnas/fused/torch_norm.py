@@ -15,8 +15,6 @@ def norm_forward(
     y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm
 ) -> tuple[Tensor, list[Tensor]]:
     """Outputs, and what the backward pass needs."""
-    if norm.mask is None and y.size(1) > 1 and not torch.compiler.is_compiling():
-        return _native_forward(y, weight, bias, p, targets, norm)
     count = _count(y, norm.mask)
     rows = _rows(y, norm.mask)
     mean = rows @ y / count  # a product with a row of ones is faster than a reduction
@@ -33,8 +31,6 @@ def norm_backward(
     grad: Tensor, weight: Tensor, p: Tensor | None, saved: list[Tensor], targets: Groups, mask: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """Gradients of y, weight, bias and the mixing weights."""
-    if len(saved) == 3:
-        return _native_backward(grad, weight, p, saved, targets)
     centred, active, rstd, count = saved
     arriving = grad if targets.in_order else grad.index_select(0, targets.of)
     grad_p = None
@@ -52,37 +48,6 @@ def norm_backward(
     else:
         grad_y = grad_z - (centred * slope + shift) * mask[:, None]
     return grad_y.mul_(rstd * weight), along, grad_bias, grad_p
-
-
-def _native_forward(
-    y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm
-) -> tuple[Tensor, list[Tensor]]:
-    """Without padding PyTorch's own batch norm serves, operation by operation: on a CPU half the time."""
-    active, moments = torch.empty_like(y), y.new_empty(2, *norm.mean.shape)
-    for k in range(len(y)):
-        given = (y[k], weight[k, 0], bias[k, 0], norm.mean[k, 0], norm.var[k, 0], True, norm.momentum, norm.eps)
-        out = {"out": active[k], "save_mean": moments[0, k, 0], "save_invstd": moments[1, k, 0]}
-        torch.ops.aten.native_batch_norm.out(*given, **out)
-    active.relu_()
-    return _mix(active, p, targets), [y, active, moments]
-
-
-def _native_backward(
-    grad: Tensor, weight: Tensor, p: Tensor | None, saved: list[Tensor], targets: Groups
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    y, active, (mean, rstd) = saved
-    grad_y, grad_weight, grad_bias = torch.empty_like(y), torch.empty_like(weight), torch.empty_like(weight)
-    grad_p = None if p is None else torch.empty_like(p)
-    for k, target in enumerate(targets.each):
-        arriving = grad[target]
-        if p is not None and grad_p is not None:
-            grad_p[k] = torch.dot(arriving.flatten(), active[k].flatten())
-            arriving = arriving * p[k]
-        arriving = torch.ops.aten.threshold_backward(arriving, active[k], 0)
-        known = (None, None, mean[k, 0], rstd[k, 0], True, 0.0, [True, True, True])
-        found = torch.ops.aten.native_batch_norm_backward(arriving, y[k], weight[k, 0], *known)
-        grad_y[k], grad_weight[k, 0], grad_bias[k, 0] = found
-    return grad_y, grad_weight, grad_bias, grad_p
 
 
 def _mix(active: Tensor, p: Tensor | None, targets: Groups) -> Tensor:
