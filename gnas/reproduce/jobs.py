@@ -33,7 +33,21 @@ class Changes:
                 raise InputError(f"setting {name!r} cannot be changed here; what can: {', '.join(known)}")
 
     def of(self, names: tuple[str, ...]) -> dict[str, Any]:
-        return {name: value for name, value in self.values.items() if name in names}
+        own = {name: value for name, value in self.values.items() if name in names}
+        if "strategy_settings" in own:
+            told = {key: v for key, v in own["strategy_settings"].items() if not key.startswith("graphnas.")}
+            own = (
+                {**own, "strategy_settings": told}
+                if told
+                else {k: v for k, v in own.items() if k != "strategy_settings"}
+            )
+        return own
+
+    def told(self, strategy: str) -> Changes:
+        """What a strategy other than the job's own is told: settings of the form ``strategy_settings.NAME.KEY``."""
+        settings = self.values.get("strategy_settings", {})
+        mine = {key.removeprefix(f"{strategy}."): v for key, v in settings.items() if key.startswith(f"{strategy}.")}
+        return Changes({"strategy_settings": mine} if mine else {})
 
     def suffix(self, names: tuple[str, ...]) -> str:
         """The changed ones among ``names`` as the end of a folder's name, such as ``-dropout0.2``."""
@@ -94,8 +108,11 @@ class SearchJob:
             scaled["search_epochs"] = min(TRIAL_EPOCHS, scaled.get("search_epochs", TRIAL_EPOCHS))
             own = {} if self.scale.trials is None else {"trials": self.scale.trials}
             scaled["strategy_settings"] = own | ({"max_weights": self.budget} if self.strategy == "graphnas" else {})
+        changed = self.changes.of(OF_SEARCH)
+        for values in (scaled, changed):
+            values["strategy_settings"] = {**scaled.get("strategy_settings", {}), **values.get("strategy_settings", {})}
         here = {"strategy": self.strategy, "cells": self.cells, "seed": self.seed}
-        return Settings().changed(scaled).changed(here).changed(self.changes.of(OF_SEARCH))
+        return Settings().changed(scaled).changed(here).changed(changed)
 
 
 @dataclass(frozen=True)

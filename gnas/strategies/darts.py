@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from gnas import distributed
 from gnas.errors import InputError
-from gnas.graph import GraphBatch
+from gnas.graph import GraphBatch, GraphSet
 from gnas.optim import autocast
-from gnas.store import Planned
+from gnas.store import Planned, Store
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.gradient import GradientSearch, GradientSettings
 
@@ -21,6 +22,8 @@ REACH = 0.01  # how far the weights move for the difference quotient of the seco
 @dataclass(frozen=True)
 class Darts(GradientSettings):
     """``order=1`` takes the weights as they are; ``order=2`` looks one weight step ahead (unrolled)."""
+
+    largest_share: ClassVar[float] = 0.95  # the alphas need graphs of their own
 
     order: int = 1
     name: str = "darts"
@@ -39,6 +42,13 @@ class DartsSearch(GradientSearch):
 
     advice = "the single-level strategy"
     settings: Darts
+
+    def _parts(self) -> list[GraphSet]:
+        return list(self.split())
+
+    @property
+    def held_out(self) -> Store:
+        return self.stores[1]
 
     def plan(self) -> list[tuple[Planned, ...]]:
         if self.step_number == 0:

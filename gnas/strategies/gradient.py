@@ -6,7 +6,7 @@ import dataclasses
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -25,11 +25,14 @@ from gnas.supernet import Supernet
 from gnas.training import PRECISIONS
 
 DECIDED = 5  # epochs before which the choices say little
+DERIVATIONS = ("last", "best")
 
 
 @dataclass(frozen=True)
 class GradientSettings:
     """What the gradient strategies can be told; the defaults are the paper's (Searching setting)."""
+
+    largest_share: ClassVar[float] = 1.0  # a single level needs nothing held out
 
     epochs: int = 50
     batch_size: int = 64
@@ -40,6 +43,8 @@ class GradientSettings:
     alpha_weight_decay: float = 1e-3
     clip: float = 5.0
     share_alphas: bool = False
+    train_share: float = 0.5  # of the training graphs: what the weights are fitted to; bilevel holds the others out
+    derive: str = "last"  # or "best": from the alphas of the epoch with the lowest validation loss
     stop_on_collapse: float | None = None
     precision: str = "tf32"
     sync_bn: bool = False  # of several processes: batch norm over the nodes of all of them
@@ -47,6 +52,11 @@ class GradientSettings:
     def __post_init__(self) -> None:
         check_types(self)
         choose(self.precision, PRECISIONS, "precision")
+        choose(self.derive, DERIVATIONS, "derive")
+        if not 0 < self.train_share <= self.largest_share:
+            raise InputError(
+                f"train_share is {self.train_share!r}; it must be above 0 and at most {self.largest_share:g}"
+            )
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be at least 1")
@@ -84,11 +94,11 @@ class GradientSearch(EpochLoop):
         self.alpha_optimizer = adam(
             self.supernet.alphas(), settings.alpha_lr, settings.alpha_weight_decay, device, betas=(0.5, 0.999)
         )
-        first, second = self._halves()
-        self.store, self.held_out = open_store(first, device), open_store(second, device)
+        self.stores = [open_store(part, device) for part in self._parts()]
+        self.store = self.stores[0]
         steps = steps_per_epoch(self.store, settings.batch_size)
         self.meter = Meter(problem.task, device, steps)
-        mode = mode_for(context.engine, self.store, self.held_out)
+        mode = mode_for(context.engine, *self.stores)
         self.engine = Engine(self._step, device, mode, parts=self.supernet.parts())
         self.evaluator = Evaluator(
             self.supernet,
@@ -100,14 +110,18 @@ class GradientSearch(EpochLoop):
             "val",
         )
 
-    def _halves(self) -> tuple[GraphSet, GraphSet]:
-        """Half of the training graphs for the search, the other half held out; a single graph serves as both."""
-        train = self.problem.train
+    def _parts(self) -> list[GraphSet]:
+        """The training graphs the weights are fitted to."""
+        return [self.split()[0]]
+
+    def split(self) -> tuple[GraphSet, GraphSet]:
+        """``train_share`` of the training graphs, and the others; a single graph is both, with its rows split."""
+        train, share = self.problem.train, self.settings.train_share
         if len(train) == 1:
-            return _masked_halves(train, self.context.seed)
+            return _masked_parts(train, self.context.seed, share)
         order = torch.randperm(len(train), generator=seeded(self.context.seed))
-        half = max(len(train) // 2, 1)
-        return train.select(order[:half]), train.select(order[half:])
+        size = max(int(len(train) * share), 1)
+        return train.select(order[:size]), train.select(order[size:])
 
     def _step(self, *planned: Planned) -> None:
         raise TypeError("a gradient strategy defines _step()")
@@ -169,16 +183,17 @@ class GradientSearch(EpochLoop):
     def search(self, name: str) -> SearchResult:
         """Run to the end and derive."""
         take_turns([self.steps()])
-        genotype = self.best_before_collapse()
+        genotype = self.derived()
         return SearchResult(
             genotype, self.history, round(self.seconds, 3), name, trained_epochs=self.epoch, seed=self.context.seed
         )
 
-    def best_before_collapse(self) -> Genotype:
-        """The final genotype; when the search stopped on collapse, the one of the epoch before."""
-        if self.done and len(self.history) > 1:
-            return Genotype.from_yaml(self.history[-2]["genotype"])
-        return self.supernet.genotype()
+    def derived(self) -> Genotype:
+        """The choices of the last epoch, or of the best; a search that stopped on collapse leaves its last epoch out."""
+        history = self.history[:-1] if self.done and len(self.history) > 1 else self.history
+        if self.settings.derive == "best":
+            return Genotype.from_yaml(min(history, key=lambda record: record["val_loss"])["genotype"])
+        return self.supernet.genotype() if history is self.history else Genotype.from_yaml(history[-1]["genotype"])
 
 
 def has_collapsed(epoch: int, share: float) -> bool:
@@ -225,14 +240,15 @@ def second_level_counts(genotype: Genotype) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _masked_halves(graph: GraphSet, seed: int) -> tuple[GraphSet, GraphSet]:
-    """Transductive data: both halves are the same graph, each counting half of the training rows; a single row counts twice."""
+def _masked_parts(graph: GraphSet, seed: int, share: float) -> tuple[GraphSet, GraphSet]:
+    """Transductive data: both parts are the same graph, each with its share of the training rows; a single row counts twice."""
     rows = torch.ones(graph.y.size(0), dtype=torch.bool) if graph.mask is None else graph.mask
     chosen = rows.nonzero().flatten()
     chosen = chosen[torch.randperm(len(chosen), generator=seeded(seed))]
-    halves = []
-    for part in (chosen[: max(len(chosen) // 2, 1)], chosen[len(chosen) // 2 :]):
+    size = int(len(chosen) * share)
+    parts = []
+    for part in (chosen[: max(size, 1)], chosen[size:]):
         mask = torch.zeros_like(rows)
         mask[part] = True
-        halves.append(dataclasses.replace(graph, mask=mask))
-    return halves[0], halves[1]
+        parts.append(dataclasses.replace(graph, mask=mask))
+    return parts[0], parts[1]

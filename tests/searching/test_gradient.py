@@ -15,6 +15,7 @@ from tiny import SPACE, tiny
 from torch import Tensor
 from torch.func import functional_call
 
+from gnas.errors import InputError
 from gnas.genotype import Genotype
 from gnas.graph import GraphBatch
 from gnas.runs import Interrupted, Run
@@ -175,7 +176,7 @@ def test_halves_are_disjoint_and_complete() -> None:
     marked = replace(train, y=torch.arange(len(train)).float())
     splits = []
     for seed in (0, 0, 1):
-        one = SingleLevelSearch(SingleLevel(**SMALL), replace(problem(), train=marked), SearchContext(seed))
+        one = DartsSearch(Darts(**SMALL), replace(problem(), train=marked), SearchContext(seed))
         splits.append((one.store.graphs.y.tolist(), one.held_out.graphs.y.tolist()))
     first, second = splits[0]
     assert (len(first), len(second)) == (6, 6)
@@ -293,3 +294,44 @@ def test_stop_on_collapse_gives_the_epoch_before() -> None:
     assert result.genotype == Genotype.from_yaml(result.history[0]["genotype"])
     assert identity_share(result.genotype) == 0
     assert result.trained_epochs == 2
+
+
+# -- what is fitted, what is derived ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_the_weights_are_fitted_to_a_share_of_the_training_graphs(share: float) -> None:
+    one = SingleLevelSearch(SingleLevel(epochs=1, batch_size=12, train_share=share), problem(), SearchContext())
+    everything = problem().train
+    assert len(one.store.graphs) == int(share * len(everything))
+    assert set(one.store.graphs.y.flatten().tolist()) <= set(everything.y.flatten().tolist())
+    assert len(one.stores) == 1  # nothing that is not used takes memory
+
+
+@pytest.mark.parametrize(("strategy", "share"), [(SingleLevel, 0), (SingleLevel, 1.1), (Darts, 1.0), (Darts, -0.5)])
+def test_a_share_that_leaves_nothing_is_refused(strategy: type, share: float) -> None:
+    with pytest.raises(InputError, match="train_share is"):
+        strategy(train_share=share)
+
+
+def test_an_unknown_derivation_is_refused() -> None:
+    with pytest.raises(InputError, match="derive"):
+        SingleLevel(derive="first")
+
+
+class Worsening(SingleLevelSearch):
+    """Choices change from epoch to epoch, and the second has the lowest validation loss."""
+
+    def finish_epoch(self):
+        with torch.no_grad():
+            self.supernet.aggregator_alphas[..., self.epoch] = 5.0 + self.epoch
+        return super().finish_epoch() | {"val_loss": (2.0, 1.0, 3.0)[self.epoch]}
+
+
+@pytest.mark.parametrize(("derive", "epoch"), [("best", 1), ("last", 2)])
+def test_what_is_derived_is_the_last_or_the_best_epoch(derive: str, epoch: int) -> None:
+    settings = SingleLevel(epochs=3, batch_size=12, derive=derive)
+    result = Worsening(settings, problem(), SearchContext()).search("single-level")
+    genotypes = [record["genotype"] for record in result.history]
+    assert len(set(genotypes)) == 3
+    assert result.genotype == Genotype.from_yaml(genotypes[epoch])
