@@ -63,9 +63,9 @@ class Engine:
         # A collective inside a recorded step is beyond what was tested: several processes run their steps eagerly.
         self.graphs = device.type == "cuda" and mode != "eager" and distributed.size() == 1
         self.stream = stream
-        if device.type == "cuda" and stream is None:
-            self.stream = torch.cuda.Stream(device)
-            # Weights and data were made on another stream.
+        if device.type == "cuda":
+            self.stream = stream or torch.cuda.Stream(device)
+            # Weights, data and plans were made on another stream.
             self.stream.wait_stream(torch.cuda.current_stream(device))
         self._runs: dict[Key, int] = {}
         self._recorded: dict[Key, _Recorded] = {}
@@ -118,6 +118,8 @@ def use_deterministic() -> None:
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
+    # Else a kernel for every new tensor; nothing here reads what it has not written.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.set_num_threads(1)
 
 

@@ -162,7 +162,8 @@ class EpochLoop:
         if self.step_number == 0:
             self._epoch_seed = self.generator.get_state()
         self.generator.set_state(self._epoch_seed)
-        plan = self.plan()
+        with self.engine.on_stream():  # the plan is copied to the device: no step may be faster
+            plan = self.plan()
         while self.step_number < len(plan):
             self.engine(*plan[self.step_number])
             self.step_number += 1

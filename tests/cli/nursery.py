@@ -1,5 +1,7 @@
 """A process that has imported everything and forks a child for each command it is told: starting one takes no time.
 
+With ``--fresh`` it keeps some new processes waiting instead: what a GPU's driver sets up does not survive a fork.
+
 A child can be told to kill itself at its n-th write, which no signal from outside could hit: before or after a flush to
 the disk, before or after a rename; to find the disk full from its n-th write on; to live with a clock that jumps; and to
 take the paper's datasets for small ones.
@@ -13,6 +15,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -87,15 +90,47 @@ def child(task: dict[str, Any]) -> None:
     os._exit(code)
 
 
+def forked(task: dict[str, Any]) -> None:
+    pid = os.fork()
+    if pid == 0:
+        child(task)
+    print(pid, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+class Waiting:
+    """New processes that import everything and wait for a command."""
+
+    def __init__(self, count: int = 6) -> None:
+        self.processes = [self._new() for _ in range(count)]
+
+    def __call__(self, task: dict[str, Any]) -> None:
+        one = self.processes.pop(0)
+        self.processes.append(self._new())
+        print(one.pid, flush=True)
+        one.communicate(json.dumps(task))
+        print(one.returncode, flush=True)
+
+    def _new(self) -> subprocess.Popen[str]:
+        return subprocess.Popen([sys.executable, __file__, "--wait"], stdin=subprocess.PIPE, text=True)
+
+    def end(self) -> None:
+        for one in self.processes:
+            one.communicate("")
+
+
 def main() -> None:
     torch.set_num_threads(1)
+    if "--wait" in sys.argv:
+        task = sys.stdin.readline()
+        if task:
+            child(json.loads(task))
+        return
+    waiting = Waiting() if "--fresh" in sys.argv else None
     for line in sys.stdin:
-        task = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            child(task)
-        print(pid, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+        (waiting or forked)(json.loads(line))
+    if waiting:
+        waiting.end()
 
 
 if __name__ == "__main__":

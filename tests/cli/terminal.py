@@ -122,10 +122,10 @@ def _untimed(value: Any) -> Any:
 class Nursery:
     """Starts commands in processes of their own that have everything imported already."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, fresh: bool = False) -> None:
         self.log = log
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("nursery.py"))],
+            [sys.executable, str(Path(__file__).with_name("nursery.py")), *(["--fresh"] if fresh else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -172,9 +172,9 @@ class Nursery:
 
 
 @contextmanager
-def nursery(log: Path) -> Iterator[Nursery]:
-    """A nursery that is gone afterwards."""
-    one = Nursery(log)
+def nursery(log: Path, fresh: bool = False) -> Iterator[Nursery]:
+    """A nursery that is gone afterwards; ``fresh``: its processes were never forked, as a GPU wants it."""
+    one = Nursery(log, fresh)
     try:
         yield one
     finally:

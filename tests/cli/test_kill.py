@@ -17,6 +17,7 @@ from terminal import TINY, Nursery, fingerprint, nursery, write_graphs
 KILLS = int(os.environ.get("GNAS_KILLS", "5"))
 STRATEGY = os.environ.get("GNAS_KILL_STRATEGY", "single-level")
 DEVICE = os.environ.get("GNAS_KILL_DEVICE", "cpu")  # on cuda it holds with the deterministic option
+FRESH = DEVICE != "cpu" or bool(os.environ.get("GNAS_KILL_FRESH"))
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def starter(place: Path) -> Iterator[Nursery]:
-    with nursery(place / "log") as one:
+    with nursery(place / "log", fresh=FRESH) as one:
         one.start("--version")  # wait until it is ready
         assert one.wait() == 0
         yield one
