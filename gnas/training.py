@@ -20,6 +20,7 @@ from gnas.errors import InputError, choose
 from gnas.evaluation import Evaluator
 from gnas.loop import EpochLoop, Meter, Record, labelled, seeded, steps_per_epoch
 from gnas.network import GraphModule
+from gnas.norm_statistics import PreciseNorms
 from gnas.optim import adam, autocast, exponential_average, restore, set_rate, use_precision
 from gnas.runs import Run
 from gnas.sampling import open_store
@@ -30,7 +31,7 @@ SCHEDULES = ("plateau", "cosine")
 PRECISIONS = ("float32", "tf32", "bf16")
 LIMITS = {
     **dict.fromkeys(("epochs", "batch_size", "checkpoint_every"), (1, math.inf)),
-    **dict.fromkeys(("patience", "warmup"), (0, math.inf)),
+    **dict.fromkeys(("patience", "warmup", "precise_norms"), (0, math.inf)),
     "lr": (1e-12, 1e6),
     "factor": (1e-6, 1 - 1e-6),  # 1 would never end
     "ema": (0, 1 - 1e-9),
@@ -57,6 +58,9 @@ class TrainConfig:
     precision: str = "tf32"
     engine: str = "auto"
     test_curve: bool = False
+    precise_norms: int = (
+        0  # batches of training graphs the norms' statistics are taken over before an evaluation; 0: running averages
+    )
     checkpoint_every: int = 1
     sync_bn: bool = False  # of several processes: batch norm over the nodes of all of them
 
@@ -160,6 +164,19 @@ class Trainer(EpochLoop):
             for name, store in stores.items()
             if name != "test" or config.test_curve
         }
+        self.norms = (
+            PreciseNorms(
+                judged,
+                stores["train"],
+                config.batch_size,
+                config.precise_norms,
+                config.engine,
+                config.precision,
+                self.engine.stream,
+            )
+            if config.precise_norms
+            else None
+        )
         self.judged = judged
         self.best: dict[str, Tensor] = {}
         self.best_val, self.best_epoch = math.nan, 0
@@ -190,7 +207,10 @@ class Trainer(EpochLoop):
 
     def finish_epoch(self) -> Record:
         distributed.settle(self.model, *([] if self.average is None else [self.average]))
-        train, val = self.meter.read(self.epoch), self.evaluators["val"](self.epoch)
+        train = self.meter.read(self.epoch)
+        if self.norms is not None:
+            self.norms()
+        val = self.evaluators["val"](self.epoch)
         if not self.best or self.task.better(val["metric"], self.best_val):
             self.best_val, self.best_epoch = val["metric"], self.epoch + 1
             self.best = {name: value.clone() for name, value in self.judged.state_dict().items()}

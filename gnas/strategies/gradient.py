@@ -17,6 +17,7 @@ from gnas.evaluation import Evaluator
 from gnas.genotype import Genotype
 from gnas.graph import GraphSet
 from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
+from gnas.norm_statistics import PreciseNorms
 from gnas.optim import adam, restore, set_rate, sgd, use_precision
 from gnas.sampling import open_store
 from gnas.store import Planned
@@ -47,12 +48,15 @@ class GradientSettings:
     derive: str = "last"  # or "best": from the alphas of the epoch with the lowest validation loss
     stop_on_collapse: float | None = None
     precision: str = "tf32"
+    precise_norms: int = 0  # as in training: batches the norms' statistics are taken over before an evaluation
     sync_bn: bool = False  # of several processes: batch norm over the nodes of all of them
 
     def __post_init__(self) -> None:
         check_types(self)
         choose(self.precision, PRECISIONS, "precision")
         choose(self.derive, DERIVATIONS, "derive")
+        if self.precise_norms < 0:
+            raise InputError(f"precise_norms is {self.precise_norms!r}; it must be at least 0")
         if not 0 < self.train_share <= self.largest_share:
             raise InputError(
                 f"train_share is {self.train_share!r}; it must be above 0 and at most {self.largest_share:g}"
@@ -109,6 +113,10 @@ class GradientSearch(EpochLoop):
             self.engine.stream,
             "val",
         )
+        self.norms = None
+        if settings.precise_norms:
+            told = (settings.batch_size, settings.precise_norms, context.engine, settings.precision, self.engine.stream)
+            self.norms = PreciseNorms(self.supernet, self.store, *told)
 
     def _parts(self) -> list[GraphSet]:
         """The training graphs the weights are fitted to."""
@@ -145,6 +153,8 @@ class GradientSearch(EpochLoop):
         distributed.settle(self.supernet)
         rate = self.rate()
         train = self.meter.read(self.epoch)
+        if self.norms is not None:
+            self.norms()
         val = self.evaluator(self.epoch)
         genotype = self.supernet.genotype()
         collapse = identity_share(genotype)
