@@ -74,6 +74,9 @@ class Engine:
         """Run one step on the engine's own stream."""
         with self.on_stream():
             key = tuple((p.capacity, p.ids.numel()) for p in planned)
+            if self.stream is not None:
+                for one in planned:  # whoever made them may let them go before the GPU has read them
+                    one.ids.record_stream(self.stream)
             recorded = self._recorded.get(key)
             if recorded is None and self.graphs and self._runs.get(key, 0) >= WARMUP:
                 recorded = self._record(key, planned)
@@ -100,6 +103,9 @@ class Engine:
             reason = str(error).strip().splitlines()[0]
             warnings.warn(f"this step cannot be recorded as a CUDA graph, so it runs eagerly (slower): {reason}")
             self.graphs = False
+            # A broken recording leaves the random generator waiting for its end, and every later draw would fail.
+            generator = torch.cuda.default_generators[self.stream.device.index]
+            generator.graphsafe_set_state(generator.clone_state())
             return None
         self._recorded[key] = _Recorded(graph, inputs)
         return self._recorded[key]

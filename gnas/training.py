@@ -159,28 +159,22 @@ class Trainer(EpochLoop):
         self.engine = Engine(self._step, device, mode_for(config.engine, stores["train"]), parts=self.model.parts())
         self.average = copy.deepcopy(model) if config.ema else None
         judged = self.model if self.average is None else self.average
-        self.evaluators = {
-            name: Evaluator(judged, store, config.batch_size, config.engine, config.precision, self.engine.stream, name)
-            for name, store in stores.items()
-            if name != "test" or config.test_curve
-        }
-        self.norms = (
-            PreciseNorms(
-                judged,
-                stores["train"],
-                config.batch_size,
-                config.precise_norms,
-                config.engine,
-                config.precision,
-                self.engine.stream,
-            )
-            if config.precise_norms
-            else None
-        )
         self.judged = judged
+        shown = [name for name in stores if name != "test" or config.test_curve]
+        self.evaluators = {name: self._evaluator(name, config.engine) for name in shown}
+        self.norms = None
+        if config.precise_norms:
+            told = (config.batch_size, config.precise_norms, config.engine, config.precision, self.engine.stream)
+            self.norms = PreciseNorms(judged, stores["train"], *told)
         self.best: dict[str, Tensor] = {}
         self.best_val, self.best_epoch = math.nan, 0
         self.rate, self.lowest, self.waited = config.lr, math.inf, 0
+
+    def _evaluator(self, split: str, mode: str) -> Evaluator:
+        config = self.config
+        return Evaluator(
+            self.judged, self.stores[split], config.batch_size, mode, config.precision, self.engine.stream, split
+        )
 
     def plan(self) -> list[tuple[Planned, ...]]:
         if self.step_number == 0:
@@ -270,20 +264,10 @@ class Trainer(EpochLoop):
 
     def result(self) -> TrainResult:
         """Go back to the best epoch and read the test split, once."""
-        self.judged.load_state_dict(self.best)
-        self.model = self.judged  # the network as selected
-        figures = {}
-        for name in ("train", "test"):
-            evaluator = Evaluator(
-                self.judged,
-                self.stores[name],
-                self.config.batch_size,
-                "eager",
-                self.config.precision,
-                self.engine.stream,
-                name,
-            )
-            figures[name] = evaluator(self.epoch)
+        with self.engine.on_stream():  # where the copy of the best epoch's weights was queued
+            self.judged.load_state_dict(self.best)
+            self.model = self.judged  # the network as selected
+            figures = {name: self._evaluator(name, "eager")(self.epoch) for name in ("train", "test")}
         return TrainResult(
             seed=self.seed,
             test=figures["test"]["metric"],

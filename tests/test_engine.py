@@ -20,6 +20,7 @@ from gnas.space import SearchSpace
 from gnas.store import Capacity, GraphStore, Planned
 from gnas.strategies import Darts, SingleLevel, search
 from gnas.supernet import Supernet
+from gnas.tasks import Task
 from gnas.training import TrainConfig, Trainer, train, train_seeds
 
 CPU = torch.device("cpu")
@@ -256,6 +257,39 @@ def test_a_step_that_cannot_be_recorded_runs_eagerly() -> None:
         assert float(total) == sum(range(WARMUP + 4))
     messages = [str(one.message) for one in heard if "cannot be recorded" in str(one.message)]
     assert len(messages) == 1
+    assert torch.isfinite(torch.randn(3, device="cuda")).all()  # random numbers can be drawn again
+
+
+@pytest.mark.gpu
+def test_a_slow_gpu_overtakes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy of the best epoch's weights is late, and so are the graph numbers of an epoch's steps."""
+    config = TrainConfig(epochs=5, batch_size=3)
+    wanted = train(builder(BENCH), BENCH, config, 1, device="cuda")
+    better, plan = Task.better, GraphStore.plan
+
+    def late(call):
+        def called(*args, **how):
+            torch.cuda._sleep(20_000_000)  # on the stream that the work is queued on
+            return call(*args, **how)
+
+        return called
+
+    monkeypatch.setattr(Task, "better", late(better))
+    monkeypatch.setattr(GraphStore, "plan", late(plan))
+    found = train(builder(BENCH), BENCH, config, 1, device="cuda")
+    assert (found.test, found.val) == pytest.approx((wanted.test, wanted.val), rel=1e-4)
+
+
+@pytest.mark.gpu
+def test_graph_numbers_may_be_let_go_before_the_gpu_has_read_them() -> None:
+    seen = torch.zeros(1, device="cuda", dtype=torch.long)
+    engine = Engine(lambda one: seen.add_(one.ids.sum()), torch.device("cuda"))
+    for k in range(20):
+        with engine.on_stream():
+            torch.cuda._sleep(1_000_000)
+        engine(planned(k, device="cuda"))
+    with engine.on_stream():
+        assert int(seen) == sum(range(20))
 
 
 @pytest.mark.gpu

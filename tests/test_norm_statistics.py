@@ -114,6 +114,7 @@ def test_a_recorded_step_takes_the_same_statistics() -> None:
         precise = PreciseNorms(model, GraphStore(BENCH.train, "cuda"), 2, 8, mode, "float32", None)
         for _ in range(2):
             precise()
-        found.append([norm.running_var.cpu() for norm in norms_of(model)])
+        with precise.engine.on_stream():
+            found.append([norm.running_var.cpu() for norm in norms_of(model)])
     for eager, recorded in zip(*found, strict=True):
         torch.testing.assert_close(eager, recorded)
