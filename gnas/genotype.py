@@ -8,7 +8,7 @@ import re
 import reprlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import total_ordering
 from pathlib import Path
 from typing import Any
@@ -198,6 +198,10 @@ class Genotype:
         """Ten hex digits of the content; the same on every machine, and independent of the file layout."""
         cells = (f"{c.nodes} {c.outputs} {c.output} {', '.join(map(str, c.links))}" for c in self.cells)
         return hashlib.sha256("\n".join((self.variant, *cells)).encode()).hexdigest()[:10]
+
+    def with_output(self, output: str) -> Genotype:
+        """The same links, with another choice of the nodes that make a cell's output: third, all or leaves."""
+        return Genotype(tuple(replace(cell, output=output) for cell in self.cells), self.variant)
 
     def depth(self) -> int:
         """Message-passing depth: the number of cells in which some aggregation reaches the output."""

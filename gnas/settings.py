@@ -12,6 +12,7 @@ from typing import Any
 from gnas.documents import parse_yaml, read_text
 from gnas.errors import InputError, choose
 from gnas.formula import located
+from gnas.genotype import OUTPUTS
 from gnas.space import SearchSpace
 
 PRESETS = ("paper", "fast", "strong")
@@ -33,6 +34,7 @@ class Settings:
     cells: int = 4
     channels: int = 64
     budget: int = 0  # weights of the trained network: its width is chosen to fit; 0: as wide as the supernet
+    output: str = ""  # nodes that make a found cell's output: third, all or leaves; empty: as it was searched
     dropout: float = 0.0
     seed: int = 0
     search_epochs: int = 50
@@ -75,6 +77,8 @@ class Settings:
         for name, value in values.items():
             choose(name, kinds, "setting")
             clean[name] = _converted(name, value, kinds[name])
+        if clean.get("output"):
+            choose(clean["output"], OUTPUTS, "output")
         return dataclasses.replace(self, **clean)
 
     def space(self) -> SearchSpace:

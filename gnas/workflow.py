@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -58,10 +58,18 @@ def chosen_strategy(settings: Settings, name: str | None = None) -> SearchStrate
     return strategy(name, **told)
 
 
+def as_built(architecture: Genotype | GraphNASArchitecture, settings: Settings) -> Genotype | GraphNASArchitecture:
+    """What is built of what was found: the same links, and the output the settings ask for."""
+    if isinstance(architecture, Genotype) and settings.output:
+        return architecture.with_output(settings.output)
+    return architecture
+
+
 def found(
-    genotype: Genotype | GraphNASArchitecture, benchmark: Benchmark, settings: Settings, name: str = "gnas"
+    architecture: Genotype | GraphNASArchitecture, benchmark: Benchmark, settings: Settings, name: str = "gnas"
 ) -> Candidate:
     """A found network as an entry of a comparison."""
+    genotype = as_built(architecture, settings)
     if isinstance(genotype, GraphNASArchitecture):
         return Candidate(
             name,
@@ -117,6 +125,7 @@ def discover(
         run.write_json("data", summarise(benchmark))
         run.write_json("versions", versions(device))
         result = search_part(run, benchmark, settings, device, engine, force, on_epoch, should_stop, runner)
+        result = replace(result, genotype=as_built(result.genotype, settings))
         run.write_genotype(result.genotype)
         depth = max(result.genotype.depth(), 1)
         entries = [found(result.genotype, benchmark, settings)]

@@ -215,3 +215,18 @@ def test_any_change_of_a_file_is_read_or_refused(data: st.DataObject) -> None:
 def test_no_torch_is_imported() -> None:
     code = "import sys, gnas.authors, gnas.gap, gnas.space; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_another_output_keeps_the_links() -> None:
+    told = ((0, 1, "sparse"), (0, 2, "dense"), (1, 3, "sum"), (2, 4, "max"), (3, 5, "identity"))
+    links = tuple(Link(*link) for link in told)
+    cell = CellGenotype(2, 1, links)
+    one = Genotype((cell,))
+    found = {output: one.with_output(output)[0].output_nodes() for output in ("third", "all", "leaves")}
+    assert found == {"third": (5,), "all": (1, 2, 3, 4, 5), "leaves": (4, 5)}
+    assert all(one.with_output(output)[0].links == links for output in found)
+    assert one.aggregations() == {"sum": 1}
+    assert one.with_output("leaves").aggregations() == {"sum": 1, "max": 1}
+    assert one.with_output("third") == one
+    with pytest.raises(InputError, match="unknown cell output 'last'"):
+        one.with_output("last")

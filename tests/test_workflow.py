@@ -167,6 +167,21 @@ def test_other_strategies(name: str, extra: dict, tmp_path: Path, work: list[str
     assert model
 
 
+def test_the_output_of_the_cells_can_be_chosen_after_the_search(
+    tmp_path: Path, whole: tuple[Discovery, list[dict]]
+) -> None:
+    folder = tmp_path / "run"
+    one = discover(BENCH, replace(SETTINGS, output="leaves"), folder)
+    searched, kept = Run(folder / "search").genotype(), Run(folder).genotype()
+    assert searched == whole[0].genotype  # the search is the paper's
+    assert kept == one.genotype == searched.with_output("leaves") != searched
+    model, _ = load_model(folder / "trained/gnas/seed-1")
+    assert isinstance(model, Network)
+    assert model.genotype == kept
+    again = discover(BENCH, replace(SETTINGS, output="leaves"), folder, resume=True)
+    assert told(again) == told(one)
+
+
 def test_rivals_take_part(tmp_path: Path) -> None:
     rival = workflow.hand_made("gin", BENCH, 2, 900)
     board = discover(BENCH, SETTINGS.changed({"seeds": "1"}), tmp_path / "run", rivals=[rival]).leaderboard

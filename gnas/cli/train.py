@@ -99,12 +99,13 @@ def run_train(begun: Begun, name: str, architecture: Any, channels: int | None) 
     from gnas.cli import show
     from gnas.cli.job import train_and_rank, training_run, write_report
     from gnas.cli.networks import baseline
-    from gnas.workflow import found
+    from gnas.workflow import as_built, found
 
     screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
     if architecture is None:
         candidate = baseline(name, benchmark, settings.cells, settings.budget or None, channels)
     else:
+        architecture = as_built(architecture, settings)
         candidate = found(architecture, benchmark, settings)
         show.network(screen, architecture, "network")
     begun.claim()

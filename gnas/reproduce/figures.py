@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,7 @@ def _operations(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
 def _depth(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
     found = found_depths(wanted, shelf)
     curves = {name: points for name, points in metric_curves(wanted, shelf).items() if points}
-    if not found and not curves:
+    if not any(found) and not curves:
         return None
     figure, (left, right) = sheet(1, 2, width=9.5, height=3.4)
     _found_panel(left, found)
@@ -96,14 +96,16 @@ def _depth(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
     )
 
 
-def found_depths(wanted: Wanted, shelf: Shelf) -> dict[int, tuple[int, int]]:
+def found_depths(wanted: Wanted, shelf: Shelf) -> tuple[dict[int, int], dict[int, int]]:
     """By initial depth: the depth of the first search, and the depth Algorithm 1 ends with."""
-    depths = {}
+    first, last = {}, {}
     for job in depth_jobs(wanted):
-        one = shelf.depth(job)
+        depth, one = shelf.first_depth(job), shelf.depth(job)
+        if depth is not None:
+            first[job.start] = depth
         if one is not None:
-            depths[job.start] = (int(one.result["rounds"][0]["searched"]), int(one.result["depth"]))
-    return depths
+            last[job.start] = int(one.result["depth"])
+    return first, last
 
 
 def metric_curves(wanted: Wanted, shelf: Shelf) -> dict[str, dict[int, tuple[float, float]]]:
@@ -124,14 +126,14 @@ def metric_curves(wanted: Wanted, shelf: Shelf) -> dict[str, dict[int, tuple[flo
     return curves
 
 
-def _found_panel(panel: Axes, found: Mapping[int, tuple[int, int]]) -> None:
-    starts = sorted(found)
+def _found_panel(panel: Axes, found: Sequence[Mapping[int, int]]) -> None:
+    starts = sorted(set().union(*found))
     if starts:
         panel.plot(starts, starts, color=LIGHT[FAINT], linestyle=(0, (4, 3)), linewidth=1.2)
         looks: list[dict[str, Any]] = [line(SERIES[0]), line(SERIES[1])]
         handles: list[Any] = []
-        for place, look in enumerate(looks):
-            handles += panel.plot(starts, [found[start][place] for start in starts], **look, markersize=6)
+        for depths, look in zip(found, looks, strict=True):
+            handles += panel.plot(sorted(depths), [depths[start] for start in sorted(depths)], **look, markersize=6)
         legend(panel, handles, ("first search", "Algorithm 1"), loc="upper left")
         panel.set_ylim(bottom=0)
         whole_epochs(panel)

@@ -15,8 +15,8 @@ OF_SEARCH = (
     *("strategy", "variant", "nodes", "filters", "aggregators", "cells", "channels", "seed"),
     *("search_epochs", "search_batch", "strategy_settings"),
 )
-OF_TRAINING = ("dropout", "epochs", "batch", "lr", "patience", "train_settings")
-OF_NETWORK = ("dropout",)  # of those, what hand-made networks do not take
+OF_TRAINING = ("output", "dropout", "epochs", "batch", "lr", "patience", "train_settings")
+OF_NETWORK = ("output", "dropout")  # of those, what hand-made networks do not take
 TRIAL_EPOCHS = 10  # of a candidate in a search by trials, as those strategies have it
 
 

@@ -22,7 +22,7 @@ from gnas.reproduce.shelf import Searched, Shelf
 from gnas.runs import Run
 from gnas.strategies import SearchProblem, SearchResult
 from gnas.strategies.base import SearchContext
-from gnas.workflow import chosen_strategy, found, hand_made, search_part, summarise, train_config, versions
+from gnas.workflow import as_built, chosen_strategy, found, hand_made, search_part, summarise, train_config, versions
 
 OnEpoch = Callable[[Record], None] | None
 
@@ -122,7 +122,7 @@ class Worker:
             with Run(folder, self._config("train", benchmark, told), resume=True) as run:
                 self._describe(run, benchmark)
                 if source is not None:
-                    run.write_genotype(source.architecture)
+                    run.write_genotype(as_built(source.architecture, settings))
         known, here = self.shelf.trained(job), folder / "trained" / job.model
         seeds = [seed for seed in job.seeds if seed not in known or (here / f"seed-{seed}" / "result.json").exists()]
         board = compare(

@@ -239,10 +239,11 @@ def depth_sheet(wanted: Wanted, shelf: Shelf, failed: Mapping[str, str]) -> list
         one = shelf.depth(job)
         told = {} if one is None else one.result
         way = " → ".join(map(str, told.get("trajectory", ()))) or NONE
-        state = "" if one else f"failed: {failed[job.key]}" if job.key in failed else "not run"
+        first = shelf.first_depth(job)
+        left = "not run" if first is None else "not ended"
+        state = "" if one else f"failed: {failed[job.key]}" if job.key in failed else left
         if state == "not run":
             missing[len(rows)] = str(job.start)
-        first = told["rounds"][0]["searched"] if told else None
         depth, seconds = told.get("depth"), told.get("seconds")
         rows.append((str(job.start), _count(first), way, _count(depth), duration(seconds), state))
         records.append(

@@ -19,7 +19,7 @@ from gnas.runs import Run
 from gnas.strategies import SearchResult
 from gnas.strategies.graphnas_space import GraphNASArchitecture
 from gnas.strategy_curves import StrategyComparison
-from gnas.workflow import read_architecture
+from gnas.workflow import as_built, read_architecture
 
 FIGURES = ("test", "num_weights", "epochs", "seconds")  # what every result of a training has
 ROWS = "baselines.csv"  # rows of hand-made networks whose run folders were not kept
@@ -95,6 +95,13 @@ class Shelf:
         """The end of Algorithm 1; its result holds the rounds."""
         return next(filter(None, (_searched(folder) for folder in self.folders(job.folder))), None)
 
+    def first_depth(self, job: DepthJob) -> int | None:
+        """Depth of the first search of Algorithm 1, which may be there although the algorithm has not come to its end."""
+        ended, searched = self.depth(job), self.search(job.search(job.start))
+        if ended is not None:
+            return int(ended.result["rounds"][0]["searched"])
+        return None if searched is None else searched.architecture.depth()
+
     def found(self, of: SearchJob | DepthJob) -> Searched | None:
         """The architecture a training needs."""
         return self.search(of) if isinstance(of, SearchJob) else self.depth(of)
@@ -104,7 +111,7 @@ class Shelf:
         found = None if job.of is None else self.found(job.of)
         if job.of is not None and found is None:
             return {}
-        wanted = None if found is None else found.architecture.id
+        wanted = None if found is None else as_built(found.architecture, job.settings()).id
         results: dict[int, dict[str, Any]] = {}
         for folder in self.folders(job.folder):
             results = _results(folder / "trained" / job.model, wanted) | results

@@ -153,6 +153,29 @@ def test_a_network_is_trained_otherwise_beside_the_first(tmp_path: Path) -> None
     assert here == there
 
 
+def test_a_network_is_built_otherwise_from_the_same_search(tmp_path: Path) -> None:
+    asked = wanted("table-zinc", changes=Changes({"output": "leaves"}), **LINE)
+    done(wanted("figure-architectures", datasets=("zinc",)), tmp_path)
+    outcome, shelf = done(asked, tmp_path)
+    assert outcome.done == ("zinc/single-level-1-seed0-outputleaves seeds 41, 95",)
+    here, there = (Run(tmp_path / f"zinc/single-level-1-seed0{end}").genotype() for end in ("-outputleaves", ""))
+    assert there is not None
+    assert here == there.with_output("leaves")
+    assert all(map(shelf.done, jobs(asked)))
+    assert done(asked, tmp_path)[0].done == ()  # it is known again
+
+
+def test_graphnas_is_told_its_own_settings(tmp_path: Path) -> None:
+    changes = Changes({"strategy_settings": {"graphnas.trials": 1, "lr": 0.05}})
+    search, train = jobs(wanted("table-zinc", methods=("graphnas",), depths=(4,), changes=changes))
+    assert search.key == "zinc/graphnas-1-seed0-trials1"
+    assert search.settings().strategy_settings == {"trials": 1, "max_weights": search.budget}
+    ours, _ = jobs(wanted("table-zinc", changes=changes, **LINE))
+    assert ours.key == "zinc/single-level-1-seed0-lr0.05"
+    assert ours.settings().strategy_settings["lr"] == 0.05
+    assert train.of == search
+
+
 def test_algorithm_1_shares_its_searches(tmp_path: Path) -> None:
     asked = wanted("figure-depth", methods=("gnas",), depths=(2,))
     outcome, shelf = done(asked, tmp_path)
