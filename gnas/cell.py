@@ -62,7 +62,7 @@ class Cell(nn.Module):
         """``weights``: one number for each candidate of each link, in the order the links were given."""
         nodes = self.walk(x, batch, weights)
         out = self.fuse(self._fused([nodes[j] for j in self.outputs])[None])
-        out = self._activated(out, batch.node_mask)[0]
+        out = self._activated(out, batch.node_mask).squeeze(0)
         out = F.dropout(out, self.config.dropout, self.training) if self.config.dropout else out
         return x + out if self.config.residual else out
 

@@ -117,7 +117,8 @@ _PRESETS: dict[str, dict[str, Any]] = {
         "patience": 5,
         "strategy_settings": {"alpha_lr": 1e-2, "lr": 0.1},  # few steps: larger ones
     },
-    # More than the paper's recipe: warm-up and cosine, decoupled weight decay, averaged weights.
+    # More than the paper's recipe: warm-up and cosine, decoupled weight decay, averaged weights, whose norms' statistics must
+    # be taken anew.
     "strong": {
         "seeds": (41, 95, 12, 35),
         "epochs": 300,
@@ -127,6 +128,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
             "optimizer": "adamw",
             "weight_decay": 1e-4,
             "ema": 0.999,
+            "precise_norms": 16,
             "clip": 5.0,
         },
     },

@@ -129,12 +129,12 @@ class Stage(nn.Module):
         """What the stage adds to each of its targets; ``weights`` has one number for each of ``slots``."""
         if self.training and self.fusable and self.transform is not None:
             raw = self.raw(nodes, x, batch) if self.gates is None else self._gated(nodes, x, self.gates)
-            return self.transform.mixed(raw, batch.node_mask, weights, self.groups).unbind()
+            return _each(self.transform.mixed(raw, batch.node_mask, weights, self.groups))
         results = self.evaluate(nodes, x, batch)
         mixing = self.hits.to(results.dtype)
         if weights is not None:
             mixing = mixing * weights
-        return (mixing @ results.flatten(1)).view(-1, *results.shape[1:]).unbind()
+        return _each((mixing @ results.flatten(1)).view(-1, *results.shape[1:]))
 
     def evaluate(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch) -> Tensor:
         """Results of all operations, in the order of ``slots``: ``[slots, nodes, channels]``."""
@@ -202,6 +202,11 @@ class Stage(nn.Module):
         return reduce_together(messages, neighbors) if messages else {}
 
 
+def _each(stack: Tensor) -> Sequence[Tensor]:
+    """The slices of a stack; of a single one without the copy that the gradient of ``unbind`` makes."""
+    return (stack.squeeze(0),) if stack.size(0) == 1 else stack.unbind()
+
+
 def _stack(nodes: Mapping[int, Tensor], sources: Sequence[int], known: dict[tuple[int, ...], Tensor]) -> Tensor:
     """Latent nodes as one tensor, built once for all kinds of operation that read the same ones."""
     key = tuple(sources)
@@ -216,7 +221,8 @@ def _dense_gates(pair: Tensor, weight: Tensor, rows: Sequence[int]) -> Tensor:
     if pair.size(0) > 1:
         return fused.product(_pick(pair, rows), weight)
     wide = weight.transpose(0, 1).flatten(1)
-    return fused.product(pair, wide[None])[0].unflatten(1, (len(rows), -1)).transpose(0, 1)
+    # squeeze, not [0]: the gradient of a selection is a tensor of zeros and a copy.
+    return fused.product(pair, wide[None]).squeeze(0).unflatten(1, (len(rows), -1)).transpose(0, 1)
 
 
 def _pick(h: Tensor, rows: Sequence[int]) -> Tensor:

@@ -75,10 +75,9 @@ class Supernet(GraphModule):
         return [p for p in self.parameters() if id(p) not in mine]
 
     def run(self, batch: GraphBatch) -> Tensor:
-        mixing = self.mixing()
         h = self.encoder(batch.x)
-        for number, cell in enumerate(self.cells):
-            h = cell(h, batch, mixing[number])
+        for cell, mixing in zip(self.cells, self.mixing().unbind(), strict=True):
+            h = cell(h, batch, mixing)
         return self.head(h, batch)
 
     def mixing(self) -> Tensor:

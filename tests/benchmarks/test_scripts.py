@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import fit
+import norms
 import pytest
 import reduction
 import rows
@@ -145,3 +146,15 @@ def test_the_fit_finds_the_coefficients(tmp_path: Path) -> None:
 def test_exponents() -> None:
     assert fit.slope([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
     assert json.dumps(fit.nonnegative([[1.0, 1.0], [1.0, 2.0]], [2.0, 1.0])) == "[1.2, 0.0]"
+
+
+def test_norms(call, tmp_path: Path) -> None:
+    out = tmp_path / "norms.csv"
+    tiny = ("--graphs", "12", "--epochs", "2", "--budget", "15000")
+    call(norms, "--out", str(out), "--datasets", "cluster", "--outputs", "third", "leaves", *tiny)
+    found = read(out)
+    assert [(row["output"], row["epoch"]) for row in found] == [
+        (output, epoch) for output in ("third", "leaves") for epoch in "12"
+    ]
+    assert all(0 <= float(row[name]) <= 100 for row in found for name in ("train", "running", "precise"))
+    assert all(int(row["weights"]) <= 15000 for row in found)

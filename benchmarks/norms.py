@@ -1,0 +1,117 @@
+"""What do the running averages of batch norm cost in evaluation, and what does a cell's output change?
+
+    python benchmarks/norms.py                      # two to four minutes for each of five trainings on a CPU core
+    python benchmarks/norms.py --datasets cluster --outputs leaves
+
+A short training on a part of PATTERN or CLUSTER (2,000 graphs of our generator). After every epoch validation is measured
+twice with the same weights: with the running averages, as PyTorch keeps them, and with statistics taken anew over the training
+graphs (``precise_norms``). CLUSTER: the links of the network kept in results/cluster, its output built of the third level, of all
+latent nodes, and of those that feed no other. PATTERN: a cell of sum, mean and max, ``formula``, and the same without max.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import dataclasses
+
+import torch
+from rows import RESULTS, Rows, parser
+
+import gnas
+from gnas import gap
+from gnas.authors import load_genotype
+from gnas.datasets import sbm
+from gnas.datasets.base import Benchmark
+from gnas.datasets.blocks import generate
+from gnas.evaluation import evaluate
+from gnas.genotype import Genotype
+from gnas.network import Network
+from gnas.norm_statistics import PreciseNorms
+from gnas.settings import Settings
+from gnas.store import GraphStore
+from gnas.training import TrainConfig, train
+from gnas.workflow import found
+
+COLUMNS = ("dataset", "graphs", "network", "output", "weights", "epoch", "train", "running", "precise")
+KEPT = RESULTS / "cluster" / "single-level-4-seed0-derivebest-train_share1" / "genotype.yaml"
+CELLS = {
+    "sum, mean, max": "[dense(sum(sparse)) | dense(mean(sparse)) | sparse(max(sparse))]",
+    "sum, mean": "[dense(sum(sparse)) | dense(mean(sparse)) | dense]",
+}
+BATCHES = 16
+
+
+def main() -> None:
+    chosen = arguments()
+    torch.set_num_threads(chosen.threads)
+    rows = Rows(chosen.out, torch.device(chosen.device), COLUMNS)
+    for name in chosen.datasets:
+        benchmark = drawn(name, chosen.graphs)
+        for network, genotype in networks(name, chosen.outputs).items():
+            measure(benchmark, network, genotype, chosen, rows)
+
+
+def arguments() -> argparse.Namespace:
+    words = parser(__doc__, "norms.csv")
+    words.add_argument("--datasets", nargs="+", choices=("pattern", "cluster"), default=["pattern", "cluster"])
+    words.add_argument("--outputs", nargs="+", choices=("third", "all", "leaves"), default=["third", "all", "leaves"])
+    words.add_argument("--graphs", type=int, default=2000, help="to train on; a quarter as many to validate")
+    words.add_argument("--epochs", type=int, default=10)
+    words.add_argument("--budget", type=int, default=120_000, help="weights of a network")
+    words.add_argument("--threads", type=int, default=1)
+    return words.parse_args()
+
+
+def drawn(name: str, graphs: int) -> Benchmark:
+    """A part of the dataset: the same model, fewer graphs."""
+    counts = (graphs, max(graphs // 4, 1), max(graphs // 4, 1))
+    splits = {split: sbm.graph_set(name, part) for split, part in generate(sbm.MODELS[name], counts).items()}
+    task = gnas.load(f"{name}-mini").task
+    values = {"pattern": (3, 2), "cluster": (7, 6)}[name]
+    task = dataclasses.replace(task, categories=(values[0],), num_outputs=values[1], labels=())
+    return Benchmark(name, splits["train"], splits["val"], splits["test"], task, "generator")
+
+
+def networks(name: str, outputs: list[str]) -> dict[str, Genotype]:
+    """What is trained, by name."""
+    if name == "cluster":
+        return {f"kept, {output}": load_genotype(KEPT).with_output(output) for output in outputs}
+    return {about: Genotype((gap.genotype(cell)[0],) * 4) for about, cell in CELLS.items()}
+
+
+def measure(benchmark: Benchmark, name: str, genotype: Genotype, chosen: argparse.Namespace, rows: Rows) -> None:
+    """Train, and add a row after every epoch."""
+    candidate = found(genotype, benchmark, Settings(budget=chosen.budget))
+    made: list[Network] = []
+
+    def build() -> Network:
+        made.append(candidate.build())  # type: ignore[arg-type]
+        return made[-1]
+
+    def row(record: dict[str, float]) -> None:
+        rows.add(
+            dataset=benchmark.name,
+            graphs=len(benchmark.train),
+            network=name,
+            output=genotype[0].output,
+            weights=made[-1].num_weights(),
+            epoch=record["epoch"],
+            train=record["train_metric"],
+            running=record["val_metric"],
+            precise=precisely(made[-1], benchmark, chosen.device),
+        )
+
+    config = TrainConfig.paper(benchmark.name).with_(epochs=chosen.epochs, batch_size=64)
+    train(build, benchmark, config, 41, device=chosen.device, on_epoch=row)
+
+
+def precisely(model: Network, benchmark: Benchmark, device: str) -> float:
+    """Validation of a copy whose norms' statistics are taken anew."""
+    model = copy.deepcopy(model)
+    PreciseNorms(model, GraphStore(benchmark.train, device), 128, BATCHES, "eager", "float32", None)()
+    return evaluate(model.eval(), benchmark.val, device=device)["metric"]
+
+
+if __name__ == "__main__":
+    main()
