@@ -172,7 +172,9 @@ class DenseFilter(Operation):
 
 def with_input(h: Tensor, x: Tensor) -> Tensor:
     """:math:`[H, H_{in}]`, what gates are computed from."""
-    return torch.cat([h, x.expand_as(h)], dim=-1)
+    # The gradient of expand is a sum, even over a single slice.
+    given = x[None] if h.dim() > x.dim() and h.size(0) == 1 else x.expand_as(h)
+    return torch.cat([h, given], dim=-1)
 
 
 class NeighborSum(Operation):
