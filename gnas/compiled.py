@@ -68,5 +68,8 @@ class Compiled:
 
     def _give_up(self, error: Exception) -> None:
         self.failed = True
-        reason = (str(error).strip().splitlines() or [""])[0][:200]
+        lines = [line.strip() for line in str(error).split("Set TORCHDYNAMO_VERBOSE")[0].splitlines() if line.strip()]
+        reason = lines[0][:200] if lines else ""
+        if reason == "from user code:":  # the tracer's own failure, which has no words: where it was
+            reason = " ".join(lines[-2:])[:200]
         warnings.warn(f"this step cannot be compiled, so it runs eagerly (slower): {type(error).__name__}: {reason}")
