@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 import gnas
-from gnas.authors import load_genotype
 from gnas.errors import InputError
 from gnas.shipped import FOLDER
+from gnas.strategies.graphnas_space import load_architecture
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 
@@ -19,14 +19,17 @@ def test_zinc_has_the_network_of_our_results():
     assert genotype in gnas.SearchSpace()
 
 
-def test_it_fits_the_papers_number_of_weights():
+@pytest.mark.parametrize(
+    ("cells", "budget", "weights"), [(4, 410_000, 404_657), (8, 820_000, 804_953), (12, 1_200_000, 1_175_293)]
+)
+def test_it_fits_the_papers_number_of_weights(cells, budget, weights):
     task = gnas.Task("graph", "regression", 1, categories=(28,))
 
     def build(channels):
-        return gnas.Network(gnas.genotypes("zinc")[4], task, channels)
+        return gnas.Network(gnas.genotypes("zinc")[cells], task, channels)
 
-    width = gnas.width_for(410_000, build)
-    assert build(width).num_weights() == 404_657
+    width = gnas.width_for(budget, build)
+    assert build(width).num_weights() == weights
 
 
 def test_an_unknown_dataset_lists_the_choices():
@@ -40,5 +43,5 @@ def test_each_is_a_network_whose_run_is_kept(file):
     genotype = gnas.genotypes(dataset)[int(cells)]
     assert len(genotype) == int(cells)
     assert genotype in gnas.SearchSpace(variant=genotype.variant)
-    kept = {load_genotype(one).id for one in (RESULTS / dataset).glob("*/genotype.yaml")}
+    kept = {load_architecture(one).id for one in (RESULTS / dataset).glob("*/genotype.yaml")}
     assert genotype.id in kept
