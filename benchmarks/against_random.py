@@ -17,7 +17,7 @@ from rows import RESULTS, append
 
 import gnas
 from gnas.genotype import Genotype
-from gnas.training import TrainConfig
+from gnas.protocol import TrainConfig
 
 COLUMNS = (
     "date",

@@ -28,9 +28,10 @@ from gnas.evaluation import evaluate
 from gnas.genotype import Genotype
 from gnas.network import Network
 from gnas.norm_statistics import PreciseNorms
+from gnas.protocol import TrainConfig
 from gnas.settings import Settings
 from gnas.store import GraphStore
-from gnas.training import TrainConfig, train
+from gnas.training import train
 from gnas.workflow import found
 
 COLUMNS = ("dataset", "graphs", "network", "output", "weights", "epoch", "train", "running", "precise")

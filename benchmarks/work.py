@@ -17,12 +17,13 @@ from gnas.engine import WARMUP
 from gnas.genotype import Genotype
 from gnas.graph import GraphSet
 from gnas.optim import use_precision
+from gnas.protocol import TrainConfig
 from gnas.store import GraphStore, Planned
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.darts import Darts, DartsSearch
 from gnas.strategies.gradient import GradientSearch
 from gnas.strategies.single_level import SingleLevel, SingleLevelSearch
-from gnas.training import TrainConfig, Trainer
+from gnas.training import Trainer
 
 # A genotype the authors published for ZINC.
 PUBLISHED = """\

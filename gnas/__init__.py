@@ -25,6 +25,7 @@ _PLACES = {
     "gnas.graph": ("GraphBatch", "GraphSet"),
     "gnas.models": ("load_model",),
     "gnas.network": ("GAPConv", "Network", "width_for"),
+    "gnas.protocol": ("TrainConfig",),
     "gnas.report": (),
     "gnas.settings": ("Settings",),
     "gnas.shipped": ("genotypes",),
@@ -33,7 +34,7 @@ _PLACES = {
     "gnas.strategies": ("Darts", "Evolution", "GraphNAS", "RandomSearch", "SearchResult", "SingleLevel", "search"),
     "gnas.supernet": ("Supernet",),
     "gnas.tasks": ("Task",),
-    "gnas.training": ("TrainConfig", "TrainResult", "train", "train_seeds"),
+    "gnas.training": ("TrainResult", "train", "train_seeds"),
     "gnas.workflow": ("discover",),
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names}

@@ -20,10 +20,11 @@ from gnas.jobs import Job, Runner, Work, unpack
 from gnas.loop import Record, labelled
 from gnas.models import WEIGHTS, build_model, describe_model
 from gnas.network import GraphModule
+from gnas.protocol import TrainConfig
 from gnas.runs import Run
 from gnas.tasks import decimals
 from gnas.text_tables import csv_text, markdown_table
-from gnas.training import TrainConfig, TrainResult, train, train_seeds
+from gnas.training import TrainResult, train, train_seeds
 
 TRAINED = ("test", "val", "num_weights", "seconds", "epochs")  # of a finished training's result
 

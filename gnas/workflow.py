@@ -19,11 +19,11 @@ from gnas.jobs import Runner
 from gnas.loop import Record, labelled
 from gnas.network import Network, width_for
 from gnas.plugins import known
+from gnas.protocol import TrainConfig
 from gnas.runs import Run
 from gnas.settings import Settings
 from gnas.strategies import STRATEGIES, SearchResult, SearchStrategy, search, strategy
 from gnas.strategies.graphnas_space import GraphNASArchitecture, load_architecture
-from gnas.training import TrainConfig
 
 SEARCHED = ("seconds", "strategy", "trained_epochs", "seed")  # of a finished search's result
 

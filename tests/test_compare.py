@@ -14,8 +14,9 @@ from gnas import checkpoint
 from gnas import compare as module
 from gnas.compare import Candidate, Leaderboard, Row, compare, train_candidate
 from gnas.errors import InputError
+from gnas.protocol import TrainConfig
 from gnas.runs import Interrupted, Run
-from gnas.training import TrainConfig, train
+from gnas.training import train
 
 BENCH = benchmark()
 CONFIG = TrainConfig(epochs=2, batch_size=6)

@@ -16,12 +16,13 @@ from gnas.engine import WARMUP, Engine, take_turns
 from gnas.errors import InputError
 from gnas.network import Network
 from gnas.optim import adam, set_rate
+from gnas.protocol import TrainConfig
 from gnas.space import SearchSpace
 from gnas.store import Capacity, GraphStore, Planned
 from gnas.strategies import Darts, SingleLevel, search
 from gnas.supernet import Supernet
 from gnas.tasks import Task
-from gnas.training import TrainConfig, Trainer, train, train_seeds
+from gnas.training import Trainer, train, train_seeds
 
 CPU = torch.device("cpu")
 BENCH = benchmark()

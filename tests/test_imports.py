@@ -18,7 +18,7 @@ ORDER = [
     *("distributed", "plugins", "graph", "aggregate", "fused", "operations", "stage", "cell", "tasks"),
     *("network", "supernet"),
     *("baselines", "datasets", "store", "sampling", "compiled", "engine", "checkpoint", "runs", "jobs"),
-    *("optim", "loop", "norm_statistics", "evaluation", "training", "strategies", "diameter", "depth"),
+    *("optim", "protocol", "loop", "norm_statistics", "evaluation", "training", "strategies", "diameter", "depth"),
     *("shipped", "settings", "export_template", "export_code", "models", "compare", "workflow", "cost"),
     *("search_budget", "strategy_curves", "compare_strategies", "export_card", "export"),
     *("reading", "predict", "targets", "logs", "estimator", "tracking", "report", "reproduce", "cli"),

@@ -11,13 +11,14 @@ from tiny import SPACE, untimed
 from torch import Tensor
 
 from gnas.loop import EpochLoop, Meter, NotFinite, Step, steps_per_epoch, watching
+from gnas.protocol import TrainConfig
 from gnas.runs import Interrupted, Run
 from gnas.store import GraphStore
 from gnas.strategies import Darts, SearchProblem, SingleLevel
 from gnas.strategies.base import SearchContext
 from gnas.strategies.darts import DartsSearch
 from gnas.strategies.single_level import SingleLevelSearch
-from gnas.training import TrainConfig, Trainer
+from gnas.training import Trainer
 
 BENCH = benchmark()
 EPOCHS = 3

@@ -14,10 +14,11 @@ from gnas.evaluation import evaluate
 from gnas.loop import seeded
 from gnas.norm_statistics import PreciseNorms
 from gnas.operations import StackedBatchNorm
+from gnas.protocol import TrainConfig
 from gnas.runs import Interrupted, Run
 from gnas.store import GraphStore
 from gnas.strategies import SingleLevel, search
-from gnas.training import TrainConfig, train
+from gnas.training import train
 
 BENCH = benchmark()
 CONFIG = TrainConfig(epochs=4, batch_size=5, precise_norms=2)

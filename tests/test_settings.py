@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gnas.errors import InputError
+from gnas.protocol import TrainConfig
 from gnas.settings import PRESETS, Settings
 from gnas.strategies import STRATEGIES, strategy
-from gnas.training import TrainConfig
 from gnas.workflow import train_config
 
 

@@ -20,11 +20,12 @@ from gnas.evaluation import Evaluator, evaluate
 from gnas.graph import GraphSet
 from gnas.loop import NotFinite, seeded
 from gnas.network import Network
+from gnas.protocol import TrainConfig
 from gnas.runs import Interrupted, Run
 from gnas.store import GraphStore
 from gnas.strategies import Darts, SingleLevel, search
 from gnas.tasks import Task
-from gnas.training import Spread, TrainConfig, Trainer, TrainResult, train, train_seeds
+from gnas.training import Spread, Trainer, TrainResult, train, train_seeds
 
 BENCH = benchmark()
 CPU = torch.device("cpu")

@@ -19,9 +19,10 @@ import torch
 import gnas
 from gnas import baselines, distributed
 from gnas.datasets.large import with_sampling
+from gnas.protocol import TrainConfig
 from gnas.runs import Interrupted, Run
 from gnas.strategies import search, strategy
-from gnas.training import TrainConfig, train
+from gnas.training import train
 
 SEARCHES = ("single-level", "darts1", "darts2")
 BATCH = 5  # of 6 graphs: the last batch has one, which is the first process's

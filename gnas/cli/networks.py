@@ -17,10 +17,10 @@ from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.gap import genotype as from_formula
 from gnas.genotype import Genotype
+from gnas.protocol import TrainConfig
 from gnas.runs import Run
 from gnas.settings import Settings
 from gnas.strategies.graphnas_space import GraphNASArchitecture, load_architecture
-from gnas.training import TrainConfig
 from gnas.workflow import read_architecture
 
 Architecture = Genotype | GraphNASArchitecture

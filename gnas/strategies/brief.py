@@ -12,10 +12,11 @@ from gnas.engine import take_turns
 from gnas.errors import InputError, choose
 from gnas.loop import NotFinite, Record
 from gnas.network import GraphModule
+from gnas.protocol import PRECISIONS, TrainConfig
 from gnas.runs import Run
 from gnas.store import Store
 from gnas.strategies.base import SearchContext, check_types
-from gnas.training import PRECISIONS, TrainConfig, Trainer
+from gnas.training import Trainer
 
 
 @dataclass(frozen=True)

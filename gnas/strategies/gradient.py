@@ -19,11 +19,11 @@ from gnas.graph import GraphSet
 from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
 from gnas.norm_statistics import PreciseNorms
 from gnas.optim import adam, restore, set_rate, sgd, use_precision
+from gnas.protocol import PRECISIONS
 from gnas.sampling import open_store
 from gnas.store import Planned
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, check_types
 from gnas.supernet import Supernet
-from gnas.training import PRECISIONS
 
 DECIDED = 5  # epochs before which the choices say little
 DERIVATIONS = ("last", "best")

@@ -13,8 +13,8 @@ from tiny import untimed
 
 from gnas.compare import Candidate, Leaderboard, compare
 from gnas.jobs import Runner
+from gnas.protocol import TrainConfig
 from gnas.runs import Run
-from gnas.training import TrainConfig
 from gnas.workflow import hand_made
 
 BENCH = benchmark()

@@ -23,11 +23,11 @@ from gnas.jobs import Job, JobsFailed, check_on, open_runner
 from gnas.jobs.data import pack, unpack
 from gnas.jobs.job import FUNCTIONS, find_function
 from gnas.network import GraphModule
+from gnas.protocol import TrainConfig
 from gnas.runs import Interrupted, Run
 from gnas.search_budget import SearchBudget
 from gnas.strategies import Darts, Evolution, GraphNAS, RandomSearch, SearchStrategy, SingleLevel, search
 from gnas.strategies.values import from_values, to_values
-from gnas.training import TrainConfig
 
 STRATEGIES = (
     SingleLevel(epochs=2),
