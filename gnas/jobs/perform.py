@@ -187,6 +187,7 @@ def _apart(told: dict[str, Any], job: Job, device: torch.device, say: Say, shoul
             last = time.monotonic()
 
     try:
+        storage.sweep(job.folder)
         for name in job.folders:
             storage.pull(name, place / name)
         cache = _own_folder(Path(tempfile.gettempdir()) / f"{_PREFIX}files-{os.getuid()}")

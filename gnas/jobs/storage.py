@@ -50,6 +50,14 @@ class Storage:
             self._sent[posixpath.join(name, str(inside))] = _version(here)  # the same as there: not to be sent back
         return len(files)
 
+    def sweep(self, name: str) -> None:
+        """Remove what a killed worker left half sent. For the one who works in that folder: nobody else sends there now."""
+        there = self._at(name)
+        self.fs.invalidate_cache()
+        for file in self.fs.find(there) if self.fs.exists(there) else []:
+            if posixpath.basename(str(file)).startswith(PART):
+                self.fs.rm_file(file)
+
     def push(self, folder: Path, name: str, skip: Callable[[str], bool] = lambda name: False) -> int:
         """Send the files of ``folder`` that have changed since they were last sent; returns their number."""
         files = [file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")]

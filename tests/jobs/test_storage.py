@@ -89,6 +89,19 @@ def test_a_half_written_file_is_not_pulled(tmp_path: Path, memory: str) -> None:
     assert not list((tmp_path / "again").glob(".part*"))
 
 
+def test_what_was_half_sent_is_swept(tmp_path: Path, memory: str) -> None:
+    storage = Storage(memory)
+    with write_run(tmp_path / "here") as run:
+        storage.push(run.path, "one")
+    for half in ("one/.part-123", "one/deep/.part-4", "other/.part-5"):
+        storage.fs.pipe_file(f"{storage.path}/{half}", b"half")
+    storage.sweep("one")
+    storage.sweep("not there")
+    left = [name.rsplit("/", 1)[-1] for name in storage.fs.find(storage.path) if ".part-" in name]
+    assert left == [".part-5"]  # a folder that somebody else works in
+    assert storage.pull("one", tmp_path / "again") == 5
+
+
 def test_a_name_that_leads_outside_is_refused(tmp_path: Path, memory: str) -> None:
     storage = Storage(memory)
     storage.fs.find = lambda path: [f"{storage.path}/one/../../outside"]
