@@ -34,14 +34,9 @@ class Changes:
 
     def of(self, names: tuple[str, ...]) -> dict[str, Any]:
         own = {name: value for name, value in self.values.items() if name in names}
-        if "strategy_settings" in own:
-            told = {key: v for key, v in own["strategy_settings"].items() if not key.startswith("graphnas.")}
-            own = (
-                {**own, "strategy_settings": told}
-                if told
-                else {k: v for k, v in own.items() if k != "strategy_settings"}
-            )
-        return own
+        settings = own.pop("strategy_settings", {})
+        told = {key: value for key, value in settings.items() if not key.startswith("graphnas.")}
+        return own | ({"strategy_settings": told} if told else {})
 
     def told(self, strategy: str) -> Changes:
         """What a strategy other than the job's own is told: settings of the form ``strategy_settings.NAME.KEY``."""
