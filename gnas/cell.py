@@ -73,8 +73,7 @@ class Cell(nn.Module):
         if weights is not None:
             shares = weights.index_select(0, self.order).split(self.sizes)
         for stage, share in zip(self.in_order(), shares, strict=True):
-            for target, value in zip(stage.targets, stage(nodes, x, batch, share), strict=True):
-                nodes[target] = nodes[target] + value if target in nodes else value
+            nodes.update(zip(stage.targets, stage(nodes, x, batch, share), strict=True))
         return nodes
 
     def in_order(self) -> list[Stage]:

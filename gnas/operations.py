@@ -8,7 +8,7 @@ cell's input H_in, ``[nodes, channels]``, which the filters use to compute their
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -69,6 +69,7 @@ class StackedBatchNorm(nn.Module):
 
     running_mean: Tensor
     running_var: Tensor
+    tickets: Tensor
 
     def __init__(self, count: int, channels: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
         super().__init__()
@@ -77,6 +78,9 @@ class StackedBatchNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(count, 1, channels))
         self.register_buffer("running_mean", torch.zeros(count, 1, channels))
         self.register_buffer("running_var", torch.ones(count, 1, channels))
+        self.register_buffer(
+            "tickets", torch.zeros(fused.tickets(count, channels), dtype=torch.int32), persistent=False
+        )
 
     def forward(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
         h = h.to(self.weight.dtype)  # in mixed precision h is shorter: too short for sums over all nodes
@@ -97,13 +101,24 @@ class StackedBatchNorm(nn.Module):
         self.running_mean.lerp_(mean, self.momentum)
         self.running_var.lerp_(var * (count / (count - 1).clamp_min(1)), self.momentum)
 
-    def relu_mix(self, y: Tensor, mask: Tensor | None, weights: Tensor | None, targets: fused.Groups) -> Tensor:
-        """While training: norm, ReLU and the weighted sum into targets, as one function with its own backward pass."""
+    def relu_mix(
+        self,
+        y: Tensor,
+        mask: Tensor | None,
+        weights: Tensor | None,
+        targets: fused.Groups,
+        before: Sequence[Tensor] = (),
+    ) -> Tensor:
+        """While training: norm, ReLU and the weighted sum into targets, as one function with its own backward pass.
+
+        ``before``: what the targets hold already, one tensor each.
+        """
         if distributed.norms_are_shared():
             with torch.autocast(y.device.type, enabled=False):
-                return _mixed(F.relu(StackedBatchNorm.forward(self, y, mask)), weights, targets)
-        running = fused.Norm(self.running_mean, self.running_var, self.momentum, self.eps, mask)
-        return fused.norm_relu_mix(y, self.weight, self.bias, weights, targets, running)
+                mixed = _mixed(F.relu(StackedBatchNorm.forward(self, y, mask)), weights, targets)
+            return mixed + torch.stack(tuple(before)) if before else mixed
+        running = fused.Norm(self.running_mean, self.running_var, self.momentum, self.eps, mask, self.tickets)
+        return fused.norm_relu_mix(y, self.weight, self.bias, weights, targets, running, before)
 
 
 def _mixed(active: Tensor, weights: Tensor | None, targets: fused.Groups) -> Tensor:

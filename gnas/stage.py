@@ -90,10 +90,17 @@ class Transform(nn.Module):
         h = self.linear(h)
         return F.relu(h if self.norm is None else self.norm(h, mask))
 
-    def mixed(self, h: Tensor, mask: Tensor | None, weights: Tensor | None, targets: fused.Groups) -> Tensor:
-        """The same while training, weighted and summed into targets, as one function with its own backward pass."""
+    def mixed(
+        self,
+        h: Tensor,
+        mask: Tensor | None,
+        weights: Tensor | None,
+        targets: fused.Groups,
+        before: Sequence[Tensor],
+    ) -> Tensor:
+        """The same while training, weighted and added into targets, as one function with its own backward pass."""
         assert self.norm is not None
-        return self.norm.relu_mix(self.linear(h), mask, weights, targets)
+        return self.norm.relu_mix(self.linear(h), mask, weights, targets, before)
 
 
 class Stage(nn.Module):
@@ -126,15 +133,23 @@ class Stage(nn.Module):
     def forward(
         self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, weights: Tensor | None
     ) -> Sequence[Tensor]:
-        """What the stage adds to each of its targets; ``weights`` has one number for each of ``slots``."""
+        """Its targets with what the stage adds to them; ``weights`` has one number for each of ``slots``."""
+        known = [target in nodes for target in self.targets]
         if self.training and self.fusable and self.transform is not None:
             raw = self.raw(nodes, x, batch) if self.gates is None else self._gated(nodes, x, self.gates)
-            return _each(self.transform.mixed(raw, batch.node_mask, weights, self.groups))
+            before = [nodes[target] for target in self.targets] if all(known) else []
+            mixed = _each(self.transform.mixed(raw, batch.node_mask, weights, self.groups, before))
+            return mixed if before or not any(known) else self._added(nodes, mixed)
         results = self.evaluate(nodes, x, batch)
         mixing = self.hits.to(results.dtype)
         if weights is not None:
             mixing = mixing * weights
-        return _each((mixing @ results.flatten(1)).view(-1, *results.shape[1:]))
+        return self._added(nodes, _each((mixing @ results.flatten(1)).view(-1, *results.shape[1:])))
+
+    def _added(self, nodes: Mapping[int, Tensor], values: Sequence[Tensor]) -> list[Tensor]:
+        """Values added to what their targets hold already."""
+        pairs = zip(self.targets, values, strict=True)
+        return [nodes[target] + value if target in nodes else value for target, value in pairs]
 
     def evaluate(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch) -> Tensor:
         """Results of all operations, in the order of ``slots``: ``[slots, nodes, channels]``."""

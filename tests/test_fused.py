@@ -79,12 +79,14 @@ def test_gates(sources: list[int], kinds: list[int], transposed: bool, dtype: to
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("weighted", "holding"), [(False, "none"), (True, "none"), (True, "adjacent"), (False, "apart")]
+)
 @pytest.mark.parametrize(
     ("nodes", "channels", "masked"), [(7, 3, False), (150, 5, True), (1, 4, False), (70, 70, True)]
 )
 def test_norm_relu_mix(
-    nodes: int, channels: int, masked: bool, weighted: bool, dtype: torch.dtype, device: str
+    nodes: int, channels: int, masked: bool, weighted: bool, holding: str, dtype: torch.dtype, device: str
 ) -> None:
     groups = [1, 0, 1]
     y, weight, bias, p = (
@@ -96,17 +98,25 @@ def test_norm_relu_mix(
     real = nodes - nodes // 4 if masked else nodes
     mask = torch.arange(nodes, device=device) < real if masked else None
     mean, var = torch.zeros_like(weight), torch.ones_like(weight)
-    norm = fused.Norm(mean.detach(), var.detach(), 0.1, 1e-5, mask)
-    out = fused.norm_relu_mix(y, weight, bias, p if weighted else None, fused.Groups(groups).to(device), norm)
+    tickets = torch.zeros(3 * 3, dtype=torch.int32, device=device)
+    norm = fused.Norm(mean.detach(), var.detach(), 0.1, 1e-5, mask, tickets)
+    held = leaf(3, nodes, channels, seed=9, dtype=dtype, device=device)
+    before = {"none": (), "adjacent": held.unbind()[1:], "apart": (held[2], held[0])}[holding]
+    targets = fused.Groups(groups).to(device)
+    out = fused.norm_relu_mix(y, weight, bias, p if weighted else None, targets, norm, before)
     own = [bias[k].expand(1, -1) for k in range(3)]  # what the norm makes of a single row
     if real > 1:
         own = [F.batch_norm(y[k, :real], None, None, weight[k, 0], bias[k, 0], True) for k in range(3)]
     mixed = [F.relu(one) * (p[k] if weighted else 1) for k, one in enumerate(own)]
     wanted = torch.stack([mixed[1], mixed[0] + mixed[2]])
+    if before:
+        wanted = wanted + torch.stack(tuple(before))[:, :real]
     tolerance = 20 * TOLERANCE[dtype]  # the distance from zero costs digits
     assert_near(out[:, :real], wanted, tolerance)
     leaves = [y, weight, bias, *([p] if weighted else [])] if real > 1 else [bias]
+    leaves += [held] if before else []
     assert_near(gradients(out[:, :real], leaves), gradients(wanted, leaves), tolerance)
+    assert not tickets.any()  # ready for the next call
     assert_near(norm.mean[:, 0], 0.1 * y[:, :real].mean(1), tolerance)
     spread = y[:, :real].var(1) if real > 1 else torch.zeros_like(norm.var[:, 0])
     assert_near(norm.var[:, 0], 0.9 + 0.1 * spread, tolerance)
@@ -141,3 +151,30 @@ def test_product_on_a_gpu() -> None:
     h, weight = (leaf(*s, seed=1, dtype=torch.float64, device="cuda") for s in ((2, 1024, 6), (2, 6, 5)))
     out = fused.product(h, weight)
     assert_near(gradients(out, [h, weight]), gradients(torch.bmm(h, weight), [h, weight]), 1e-11)
+
+
+@pytest.mark.gpu
+def test_norms_at_once_and_again_and_again() -> None:
+    """Many programs that wait for the last of them, on two streams at once: every call gives the same bits."""
+    y, weight, bias, p = (
+        leaf(*shape, seed=k, dtype=torch.float32, device="cuda")
+        for k, shape in enumerate([(9, 20_000, 64), (9, 1, 64), (9, 1, 64), (9,)])
+    )
+    groups = fused.Groups([0, 1, 2] * 3).to("cuda")
+    streams = [torch.cuda.Stream() for _ in range(2)]
+    counters = [torch.zeros(18, dtype=torch.int32, device="cuda") for _ in streams]
+    torch.cuda.synchronize()
+    found = []
+    for _ in range(50):
+        for stream, tickets in zip(streams, counters, strict=True):
+            with torch.cuda.stream(stream):
+                mean, var = torch.zeros_like(weight), torch.ones_like(weight)
+                norm = fused.Norm(mean.detach(), var.detach(), 0.1, 1e-5, None, tickets)
+                out = fused.norm_relu_mix(y, weight, bias, p, groups, norm)
+                found.append(
+                    (out.double().sum(), norm.mean, *torch.autograd.grad(out.square().sum(), [weight, bias, p]))
+                )
+    torch.cuda.synchronize()
+    for one in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], one, strict=True))
+    assert_near(found[0][1][:, 0], 0.1 * y.mean(1), 1e-5)

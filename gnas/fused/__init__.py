@@ -26,6 +26,7 @@ __all__ = ["GatePlan", "Gates", "Groups", "Norm", "gate", "implementation", "nor
 
 IMPLEMENTATIONS = ("torch", "triton")
 IDENTITY, SPARSE, DENSE = 0, 1, 2
+CHANNELS = 64  # of one program of the norm's kernels
 
 
 def implementation(device: torch.device) -> str:
@@ -133,30 +134,56 @@ class _Gate(torch.autograd.Function):
 
 
 class Norm:
-    """What batch normalisation needs besides weight and bias: running statistics (updated in place) and constants."""
+    """What batch normalisation needs besides weight and bias: running statistics (updated in place) and constants.
 
-    def __init__(self, mean: Tensor, var: Tensor, momentum: float, eps: float, mask: Tensor | None) -> None:
-        self.mean, self.var, self.momentum, self.eps, self.mask = mean, var, momentum, eps, mask
+    ``tickets`` are counters of the kernels, 0 between calls; each norm has its own, so that norms may run at the same time.
+    """
+
+    def __init__(
+        self, mean: Tensor, var: Tensor, momentum: float, eps: float, mask: Tensor | None, tickets: Tensor
+    ) -> None:
+        self.mean, self.var, self.momentum, self.eps, self.mask, self.tickets = mean, var, momentum, eps, mask, tickets
 
 
-def norm_relu_mix(y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm) -> Tensor:
-    """Batch norm with batch statistics, ReLU, and the weighted sum into targets.
+def tickets(operations: int, channels: int) -> int:
+    """How many counters the kernels of a norm need."""
+    return operations * (-(-channels // CHANNELS) + 1)
+
+
+def norm_relu_mix(
+    y: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    p: Tensor | None,
+    targets: Groups,
+    norm: Norm,
+    before: Sequence[Tensor] = (),
+) -> Tensor:
+    """Batch norm with batch statistics, ReLU, and the weighted sum into targets, added to what they hold ``before``.
 
     ``y`` is ``[operations, nodes, channels]``, ``p`` one weight an operation (None: all 1); returns ``[targets, nodes,
     channels]``.
     """
-    y = y.float() if _half(y) else y
+    if _half(y, *before):
+        y, before = y.float(), [one.float() for one in before]
     with torch.autocast(y.device.type, enabled=False):  # the statistics are sums over all nodes
-        return _NormReluMix.apply(y, weight, bias, p, targets, norm)  # type: ignore[no-any-return]
+        return _NormReluMix.apply(y, weight, bias, p, targets, norm, *before)  # type: ignore[no-any-return]
 
 
 class _NormReluMix(torch.autograd.Function):
     @staticmethod
     def forward(  # type: ignore[override]
-        ctx: Any, y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm
+        ctx: Any,
+        y: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        p: Tensor | None,
+        targets: Groups,
+        norm: Norm,
+        *before: Tensor,
     ) -> Tensor:
-        ctx.module, ctx.targets, ctx.mask = _module(y, "norm"), targets, norm.mask
-        out, saved = ctx.module.norm_forward(y.contiguous(), weight, bias, p, targets, norm)
+        ctx.module, ctx.targets, ctx.mask, ctx.before = _module(y, "norm"), targets, norm.mask, len(before)
+        out, saved = ctx.module.norm_forward(y.contiguous(), weight, bias, p, targets, norm, _together(before))
         ctx.save_for_backward(weight, p, *saved)
         return out
 
@@ -164,5 +191,24 @@ class _NormReluMix(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
         weight, p, *saved = ctx.saved_tensors
-        grads = ctx.module.norm_backward(grad.contiguous(), weight, p, saved, ctx.targets, ctx.mask)
-        return (*grads, None, None)
+        grad = grad.contiguous()
+        grads = ctx.module.norm_backward(grad, weight, p, saved, ctx.targets, ctx.mask)
+        return (*grads, None, None, *(grad.unbind() if ctx.before else ()))
+
+
+def _together(tensors: Sequence[Tensor]) -> Tensor | None:
+    """Tensors of one shape as a stack; those that lie one behind the other, as the slices of a stack do, are not copied."""
+    if not tensors:
+        return None
+    if torch.compiler.is_compiling():  # which cannot look at addresses
+        return torch.stack(tuple(tensors))
+    first, size = tensors[0], tensors[0].numel()
+    adjacent = all(
+        one.is_contiguous()
+        and one.untyped_storage().data_ptr() == first.untyped_storage().data_ptr()
+        and one.storage_offset() == first.storage_offset() + k * size
+        for k, one in enumerate(tensors)
+    )
+    if not adjacent:
+        return torch.stack(tuple(tensors))
+    return first.as_strided((len(tensors), *first.shape), (size, *first.stride()))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def norm_forward(
-    y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm
+    y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm, before: Tensor | None
 ) -> tuple[Tensor, list[Tensor]]:
     """Outputs, and what the backward pass needs."""
     count = _count(y, norm.mask)
@@ -24,7 +24,8 @@ def norm_forward(
     norm.var.lerp_(var * (count / (count - 1).clamp_min(1)), norm.momentum)
     rstd = torch.rsqrt(var + norm.eps)
     active = torch.addcmul(bias, centred, rstd * weight).relu_()
-    return _mix(active, p, targets), [centred, active, rstd, count]
+    mixed = _mix(active, p, targets)
+    return mixed if before is None else mixed + before, [centred, active, rstd, count]
 
 
 def norm_backward(

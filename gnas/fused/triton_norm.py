@@ -1,6 +1,6 @@
-"""Norm, ReLU and mix as Triton kernels, three a direction.
+"""Norm, ReLU and mix as Triton kernels, two a direction.
 
-Sums over the nodes run in two kernels: a program a chunk of the nodes, then one that adds the chunks up in a fixed order. One
+Sums over the nodes are split: a program a chunk of the nodes, and whichever ends last adds the chunks up, in a fixed order. One
 program for all nodes would leave most of the GPU idle: a stage of a found network has only a few operations.
 """
 
@@ -13,17 +13,36 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gnas.fused import CHANNELS
+
 if TYPE_CHECKING:
     from gnas.fused import Groups, Norm
 
 
 @triton.jit
-def _moments(
-    y, mask, parts, counts, nodes, channels, chunk,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, MASKED: tl.constexpr,
+def _last_of(tickets, place, count):
+    """Whether this program is the last of ``count`` to come here; all others have written what they had to.
+
+    Which one is the last plays no part in the result. The ticket is set back for the next call.
+    """
+    tl.debug_barrier()  # every thread of this program has written
+    last = tl.atomic_add(tickets + place, 1, sem="acq_rel", scope="gpu") == count - 1
+    if last:
+        tl.store(tickets + place, 0)
+    tl.debug_barrier()
+    return last
+
+
+@triton.jit
+def _statistics(
+    y, mask, parts, counts, tickets, running_mean, running_var, mean_out, rstd_out, count_out, nodes, channels, chunk,
+    momentum, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
-    """Count, mean and sum of squares about the mean of one operation's channels over one chunk of the nodes."""
-    operation, part = tl.program_id(2), tl.program_id(0)
+    """Moments of one operation's channels over one chunk of the nodes; the last program makes those of all nodes of them.
+
+    Running statistics are updated in place.
+    """
+    operation, part, chunks = tl.program_id(2), tl.program_id(0), tl.num_programs(0)
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     wide = channel < channels
     base = y + operation.to(tl.int64) * nodes * channels
@@ -47,61 +66,52 @@ def _moments(
         spread += tl.sum(off * off, 0) + apart * apart * (count * here / both)
         mean += apart * (here / both)
         count += here
-    place = (operation * tl.num_programs(0) + part) * 2 * channels + channel
-    tl.store(parts + place, mean, mask=wide)
-    tl.store(parts + place + channels, spread, mask=wide)
-    if (operation == 0) & (tl.program_id(1) == 0):
-        tl.store(counts + part, count)
-
-
-@triton.jit
-def _statistics(
-    parts, counts, running_mean, running_var, mean_out, rstd_out, count_out, chunks, channels, momentum, eps,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """The chunks' moments as those of all nodes; running statistics are updated in place."""
-    operation = tl.program_id(1)
-    channel = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    wide = channel < channels
+    group = operation * tl.num_programs(1) + tl.program_id(1)
     base = parts + operation * chunks * 2 * channels
-    sizes = tl.zeros((ROWS,), tl.float32)
-    total = tl.zeros((ROWS, BLOCK), tl.float32)
-    for start in range(0, chunks, ROWS):
-        part = start + tl.arange(0, ROWS)
-        size = tl.load(counts + part, mask=part < chunks, other=0.0)
-        at = part[:, None] * 2 * channels + channel[None, :]
-        inside = (part < chunks)[:, None] & wide[None, :]
-        total += tl.load(base + at, mask=inside, other=0.0) * size[:, None]
-        sizes += size
-    count = tl.maximum(tl.sum(sizes, 0), 1.0)
-    mean = tl.sum(total, 0) / count
-    spread = tl.zeros((ROWS, BLOCK), tl.float32)
-    for start in range(0, chunks, ROWS):
-        part = start + tl.arange(0, ROWS)
-        size = tl.load(counts + part, mask=part < chunks, other=0.0)
-        at = part[:, None] * 2 * channels + channel[None, :]
-        inside = (part < chunks)[:, None] & wide[None, :]
-        apart = tl.load(base + at, mask=inside, other=0.0) - mean[None, :]
-        spread += tl.load(base + at + channels, mask=inside, other=0.0) + apart * apart * size[:, None]
-    var = tl.sum(spread, 0) / count
-    place = operation * channels + channel
-    tl.store(mean_out + place, mean, mask=wide)
-    tl.store(rstd_out + place, 1.0 / tl.sqrt(var + eps), mask=wide)
-    if (operation == 0) & (tl.program_id(0) == 0):
-        tl.store(count_out, count)
-    old = tl.load(running_mean + place, mask=wide, other=0.0)
-    tl.store(running_mean + place, old + momentum * (mean - old), mask=wide)
-    old = tl.load(running_var + place, mask=wide, other=0.0)
-    unbiased = var * count / tl.maximum(count - 1.0, 1.0)
-    tl.store(running_var + place, old + momentum * (unbiased - old), mask=wide)
+    tl.store(base + part * 2 * channels + channel, mean, mask=wide)
+    tl.store(base + part * 2 * channels + channels + channel, spread, mask=wide)
+    tl.store(counts + group * chunks + part, count)
+    if _last_of(tickets, group, chunks):
+        sizes = tl.zeros((PARTS,), tl.float32)
+        total = tl.zeros((PARTS, BLOCK), tl.float32)
+        for start in range(0, chunks, PARTS):
+            which = start + tl.arange(0, PARTS)
+            # Past the first-level cache: others wrote these.
+            size = tl.load(counts + group * chunks + which, mask=which < chunks, other=0.0, cache_modifier=".cg")
+            at = which[:, None] * 2 * channels + channel[None, :]
+            inside = (which < chunks)[:, None] & wide[None, :]
+            total += tl.load(base + at, mask=inside, other=0.0, cache_modifier=".cg") * size[:, None]
+            sizes += size
+        count = tl.maximum(tl.sum(sizes, 0), 1.0)
+        mean = tl.sum(total, 0) / count
+        squares = tl.zeros((PARTS, BLOCK), tl.float32)
+        for start in range(0, chunks, PARTS):
+            which = start + tl.arange(0, PARTS)
+            size = tl.load(counts + group * chunks + which, mask=which < chunks, other=0.0, cache_modifier=".cg")
+            at = which[:, None] * 2 * channels + channel[None, :]
+            inside = (which < chunks)[:, None] & wide[None, :]
+            apart = tl.load(base + at, mask=inside, other=0.0, cache_modifier=".cg") - mean[None, :]
+            around = tl.load(base + at + channels, mask=inside, other=0.0, cache_modifier=".cg")
+            squares += around + apart * apart * size[:, None]
+        var = tl.sum(squares, 0) / count
+        place = operation * channels + channel
+        tl.store(mean_out + place, mean, mask=wide)
+        tl.store(rstd_out + place, 1.0 / tl.sqrt(var + eps), mask=wide)
+        if group == 0:
+            tl.store(count_out, count)
+        old = tl.load(running_mean + place, mask=wide, other=0.0)
+        tl.store(running_mean + place, old + momentum * (mean - old), mask=wide)
+        old = tl.load(running_var + place, mask=wide, other=0.0)
+        unbiased = var * count / tl.maximum(count - 1.0, 1.0)
+        tl.store(running_var + place, old + momentum * (unbiased - old), mask=wide)
 
 
 @triton.jit
 def _apply(
-    y, weight, bias, p, mean, rstd, order, ptr, out, nodes, channels,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr,
+    y, weight, bias, p, mean, rstd, order, ptr, before, out, nodes, channels,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr, ADDED: tl.constexpr,
 ):  # fmt: skip
-    """Normalise, ReLU and add up the operations of one target."""
+    """Normalise, ReLU and add up the operations of one target, and what it holds already."""
     target = tl.program_id(2)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -109,6 +119,9 @@ def _apply(
     inside = (row < nodes)[:, None] & wide[None, :]
     at = row[:, None].to(tl.int64) * channels + channel[None, :]
     total = tl.zeros((ROWS, BLOCK), tl.float32)
+    whole = target.to(tl.int64) * nodes * channels
+    if ADDED:
+        total += tl.load(before + whole + at, mask=inside, other=0.0).to(tl.float32)
     for k in range(tl.load(ptr + target), tl.load(ptr + target + 1)):
         operation = tl.load(order + k)
         place = operation * channels + channel
@@ -119,16 +132,17 @@ def _apply(
         if WEIGHTED:
             value = value * tl.load(p + operation)
         total += value
-    tl.store(out + target.to(tl.int64) * nodes * channels + at, total, mask=inside)
+    tl.store(out + whole + at, total, mask=inside)
 
 
 @triton.jit
 def _reduce_gradients(
-    grad, y, weight, bias, p, mean, rstd, target_of, parts, used_parts, nodes, channels, chunk,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr,
+    grad, y, weight, bias, p, mean, rstd, target_of, parts, used_parts, tickets, op_tickets, grad_weight, grad_bias, grad_p,
+    nodes, channels, chunk,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """Sums over one chunk of the nodes that the gradient of one operation needs."""
-    operation, part = tl.program_id(2), tl.program_id(0)
+    """Sums over one chunk of the nodes that the gradient of one operation needs; the last program adds up the chunks."""
+    operation, part, chunks, blocks = tl.program_id(2), tl.program_id(0), tl.num_programs(0), tl.num_programs(1)
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     wide = channel < channels
     place = operation * channels + channel
@@ -152,45 +166,34 @@ def _reduce_gradients(
         along += passed * hat
         if WEIGHTED:
             used += passed * active
-    place = (operation * tl.num_programs(0) + part) * 2 * channels + channel
-    tl.store(parts + place, tl.sum(plain, 0), mask=wide)
-    tl.store(parts + place + channels, tl.sum(along, 0), mask=wide)
-    if WEIGHTED:
-        at = (operation * tl.num_programs(1) + tl.program_id(1)) * tl.num_programs(0) + part
-        tl.store(used_parts + at, tl.sum(tl.sum(used, 1), 0))
-
-
-@triton.jit
-def _finish_gradients(
-    parts, used_parts, p, grad_weight, grad_bias, grad_p, chunks, channels, blocks,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr,
-):  # fmt: skip
-    """The sums over all nodes from those over chunks."""
-    operation = tl.program_id(1)
-    channel = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    wide = channel < channels
     base = parts + operation * chunks * 2 * channels
-    plain = tl.zeros((ROWS, BLOCK), tl.float32)
-    along = tl.zeros((ROWS, BLOCK), tl.float32)
-    used = tl.zeros((ROWS,), tl.float32)
-    for start in range(0, chunks, ROWS):
-        part = start + tl.arange(0, ROWS)
-        at = part[:, None] * 2 * channels + channel[None, :]
-        inside = (part < chunks)[:, None] & wide[None, :]
-        plain += tl.load(base + at, mask=inside, other=0.0)
-        along += tl.load(base + at + channels, mask=inside, other=0.0)
+    tl.store(base + part * 2 * channels + channel, tl.sum(plain, 0), mask=wide)
+    tl.store(base + part * 2 * channels + channels + channel, tl.sum(along, 0), mask=wide)
+    if WEIGHTED:
+        mine = (operation * blocks + tl.program_id(1)) * chunks + part
+        tl.store(used_parts + mine, tl.sum(tl.sum(used, 1), 0))
     mixed = 1.0
     if WEIGHTED:
         mixed = tl.load(p + operation).to(tl.float32)
-        if tl.program_id(0) == 0:
-            for start in range(0, chunks * blocks, ROWS):
-                part = start + tl.arange(0, ROWS)
-                at = operation * chunks * blocks + part
-                used += tl.load(used_parts + at, mask=part < chunks * blocks, other=0.0)
-            tl.store(grad_p + operation, tl.sum(used, 0))
-    place = operation * channels + channel
-    tl.store(grad_bias + place, tl.sum(plain, 0) * mixed, mask=wide)
-    tl.store(grad_weight + place, tl.sum(along, 0) * mixed, mask=wide)
+    if _last_of(tickets, operation * blocks + tl.program_id(1), chunks):
+        plain_total = tl.zeros((PARTS, BLOCK), tl.float32)
+        along_total = tl.zeros((PARTS, BLOCK), tl.float32)
+        for start in range(0, chunks, PARTS):
+            which = start + tl.arange(0, PARTS)
+            at = which[:, None] * 2 * channels + channel[None, :]
+            inside = (which < chunks)[:, None] & wide[None, :]
+            plain_total += tl.load(base + at, mask=inside, other=0.0, cache_modifier=".cg")
+            along_total += tl.load(base + at + channels, mask=inside, other=0.0, cache_modifier=".cg")
+        tl.store(grad_bias + place, tl.sum(plain_total, 0) * mixed, mask=wide)
+        tl.store(grad_weight + place, tl.sum(along_total, 0) * mixed, mask=wide)
+    if WEIGHTED:  # noqa: SIM102 (known while compiling, the next one is not)
+        if _last_of(op_tickets, operation, chunks * blocks):
+            total = tl.zeros((PARTS,), tl.float32)
+            for start in range(0, chunks * blocks, PARTS):
+                which = start + tl.arange(0, PARTS)
+                at = operation * chunks * blocks + which
+                total += tl.load(used_parts + at, mask=which < chunks * blocks, other=0.0, cache_modifier=".cg")
+            tl.store(grad_p + operation, tl.sum(total, 0))
 
 
 @triton.jit
@@ -227,9 +230,8 @@ def _apply_gradients(
     tl.store(out + base + at, (passed - shared) * (inverse * scale)[None, :], mask=inside)
 
 
-REDUCE = {"ROWS": 32, "BLOCK": 64}
-FINISH = {"ROWS": 16, "BLOCK": 64}
-APPLY = {"ROWS": 32, "BLOCK": 64}
+REDUCE = {"ROWS": 32, "BLOCK": CHANNELS, "PARTS": 16}
+APPLY = {"ROWS": 32, "BLOCK": CHANNELS}
 
 
 def _chunks(nodes: int) -> tuple[int, int]:
@@ -239,36 +241,33 @@ def _chunks(nodes: int) -> tuple[int, int]:
 
 
 def norm_forward(
-    y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm
+    y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm, before: Tensor | None
 ) -> tuple[Tensor, list[Tensor]]:
     """Outputs, and what the backward pass needs."""
     operations, nodes, channels = y.shape
     chunks, size = _chunks(nodes)
     blocks = triton.cdiv(channels, REDUCE["BLOCK"])
     parts = y.new_empty(operations, chunks, 2, channels, dtype=torch.float32)
-    counts = y.new_empty(chunks + 1, dtype=torch.float32)  # the last is the sum of the others
+    counts = y.new_empty(operations * blocks * chunks + 1, dtype=torch.float32)  # the last is that of all nodes
     moments = y.new_empty(2, operations, channels, dtype=torch.float32)
     mean, rstd = moments[0], moments[1]
-    _moments[(chunks, blocks, operations)](
-        y, norm.mask, parts, counts, nodes, channels, size, MASKED=norm.mask is not None, **REDUCE
-    )
-    _statistics[(blocks, operations)](
-        parts, counts, norm.mean, norm.var, mean, rstd, counts[chunks:], chunks, channels, norm.momentum, norm.eps,
-        **FINISH,
+    _statistics[(chunks, blocks, operations)](
+        y, norm.mask, parts, counts, norm.tickets, norm.mean, norm.var, mean, rstd, counts[-1:], nodes, channels, size,
+        norm.momentum, norm.eps, MASKED=norm.mask is not None, **REDUCE,
     )  # fmt: skip
     out = y.new_empty(targets.count, nodes, channels)
     _apply[(triton.cdiv(nodes, APPLY["ROWS"]), triton.cdiv(channels, APPLY["BLOCK"]), targets.count)](
-        y, weight, bias, p, mean, rstd, targets.order, targets.ptr, out, nodes, channels,
-        WEIGHTED=p is not None, **APPLY,
+        y, weight, bias, p, mean, rstd, targets.order, targets.ptr, before, out, nodes, channels,
+        WEIGHTED=p is not None, ADDED=before is not None, **APPLY,
     )  # fmt: skip
-    return out, [y, bias, mean, rstd, counts]
+    return out, [y, bias, mean, rstd, counts[-1:], norm.tickets]
 
 
 def norm_backward(
     grad: Tensor, weight: Tensor, p: Tensor | None, saved: list[Tensor], targets: Groups, mask: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """Gradients of y, weight, bias and the mixing weights."""
-    y, bias, mean, rstd, counts = saved
+    y, bias, mean, rstd, count, counters = saved
     operations, nodes, channels = y.shape
     chunks, size = _chunks(nodes)
     blocks = triton.cdiv(channels, REDUCE["BLOCK"])
@@ -277,14 +276,11 @@ def norm_backward(
     parts = y.new_empty(operations, chunks, 2, channels, dtype=torch.float32)
     used = None if p is None else y.new_empty(operations, blocks, chunks, dtype=torch.float32)
     _reduce_gradients[(chunks, blocks, operations)](
-        grad, y, weight, bias, p, mean, rstd, targets.of, parts, used, nodes, channels, size,
-        WEIGHTED=p is not None, **REDUCE,
+        grad, y, weight, bias, p, mean, rstd, targets.of, parts, used, counters, counters[operations * blocks :],
+        grad_weight, grad_bias, grad_p, nodes, channels, size, WEIGHTED=p is not None, **REDUCE,
     )  # fmt: skip
-    _finish_gradients[(blocks, operations)](
-        parts, used, p, grad_weight, grad_bias, grad_p, chunks, channels, blocks, WEIGHTED=p is not None, **FINISH
-    )
     _apply_gradients[(triton.cdiv(nodes, APPLY["ROWS"]), triton.cdiv(channels, APPLY["BLOCK"]), operations)](
-        grad, y, mask, weight, bias, p, mean, rstd, counts[chunks:], targets.of, grad_weight, grad_bias, grad_y,
+        grad, y, mask, weight, bias, p, mean, rstd, count, targets.of, grad_weight, grad_bias, grad_y,
         nodes, channels, WEIGHTED=p is not None, MASKED=mask is not None, **APPLY,
     )  # fmt: skip
     return grad_y, grad_weight, grad_bias, grad_p
