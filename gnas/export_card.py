@@ -74,7 +74,7 @@ def _network(network: Network) -> str:
 
 
 def _usage(task: Task) -> str:
-    graph = ", batch.batch" if task.level == "graph" else ""
+    graph = ", batch.batch" if task.needs_batch else ""
     row = f"one row for each {task.level}"
     result = f"# {row}, in the target's own unit" if task.kind == "regression" else f"# logits, {row}"
     lines = [

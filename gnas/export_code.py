@@ -22,6 +22,8 @@ from gnas.stage import CellConfig, Stage
 from gnas.tasks import Task
 
 WIDTH = 100  # of a line of code
+MEASURED = {"size": "batch", "degree": "edge_index"}  # what each is counted from
+MEASURE_WORDS = {"size": "the nodes of its graph", "degree": "the edges that lead to it"}
 JINJA = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, keep_trailing_newline=True)
 
 
@@ -59,6 +61,8 @@ def module_source(network: Network, about: str) -> str:
         offsets=[sum(task.categories[:k]) for k in range(len(task.categories))],
         head=_head(network),
         factors=_factors(task),
+        measured=", ".join(MEASURED[name] for name in task.structure),
+        measure_words=" and ".join(MEASURE_WORDS[name] for name in task.structure),
         output=_output(task),
     )
     head = JINJA.from_string(HEAD).render(
@@ -106,6 +110,12 @@ def _imports(body: str) -> list[str]:
 
 
 def _constants(task: Task) -> list[str]:
+    pairs = (("MEASURE_CENTER", task.structure_center), ("MEASURE_SCALE", task.structure_scale))
+    measured = [line for name, values in pairs for line in _listed(f"{name} = [", map(repr, values), "]") if values]
+    return [*measured, *_target_constants(task)]
+
+
+def _target_constants(task: Task) -> list[str]:
     if task.kind == "classification":
         return _listed("LABELS = [", map(quoted, task.labels), "]") if task.labels else []
     if not _factors(task):
@@ -234,6 +244,8 @@ def exported_views(model: GraphModule) -> dict[str, Tensor]:
     encoder = network.encoder
     first = {"weight": encoder.weight.detach()} if encoder.categories else encoder.linear.state_dict()
     found: dict[str, Tensor] = {f"encoder.{name}": value for name, value in first.items()}
+    if encoder.structure:
+        found["measured.weight"] = encoder.measured.weight.detach()
     for number, cell in enumerate(cells_of(network), start=1):
         for stage in (stage for stage in cell.stages if isinstance(stage, Stage)):
             for (_, target, operation), places in stage.places().items():

@@ -57,7 +57,7 @@ To use it::
     from model import load
 
     model = load()
-    out = model(data.x, data.edge_index{{ ", data.batch" if task.level == "graph" }})
+    out = model(data.x, data.edge_index{{ ", data.batch" if task.needs_batch }})
 
 It needs torch, torch-geometric and safetensors.
 """
@@ -84,6 +84,20 @@ def aggregate(h: Tensor, edge_index: Tensor, reduce: str) -> Tensor:
     """What each node gets from the nodes that point to it; zeros if there are none."""
     source, target = edge_index
     return scatter(h[source], target, dim_size=h.size(0), reduce=reduce)
+
+
+{% endif %}
+{% if task.structure %}
+def measures({{ measured | replace(",", ": Tensor,") }}: Tensor, count: int) -> Tensor:
+    """Counted for each node, standardised as in training: {{ measure_words }}."""
+{% if "size" in task.structure %}
+    size = scatter(torch.ones_like(batch), batch, reduce="sum")[batch]
+{% endif %}
+{% if "degree" in task.structure %}
+    degree = scatter(torch.ones_like(edge_index[1]), edge_index[1], dim_size=count, reduce="sum")
+{% endif %}
+    counts = torch.stack([{{ task.structure | join(", ") }}], dim=1).double()
+    return (counts.log1p() - counts.new_tensor(MEASURE_CENTER)) / counts.new_tensor(MEASURE_SCALE)
 
 
 {% endif %}
@@ -147,6 +161,9 @@ class Model(nn.Module):
 {% else %}
         self.encoder = nn.Embedding({{ task.categories | sum }}, {{ channels }})
 {% endif %}
+{% if task.structure %}
+        self.measured = nn.Linear({{ task.structure | length }}, {{ channels }}, bias=False)
+{% endif %}
 {% if task.categories | length > 1 %}
         # One table for all input columns: each begins where the one before it ends.
         self.register_buffer("offsets", torch.tensor({{ offsets }}), persistent=False)
@@ -160,7 +177,7 @@ class Model(nn.Module):
 {% endfor %}
         )
 
-    def forward(self, x: Tensor, edge_index: Tensor{{ ", batch: Tensor | None = None" if task.level == "graph" }}) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Tensor{{ ", batch: Tensor | None = None" if task.needs_batch }}) -> Tensor:
         """{{ output }}"""
 {% if not task.categories %}
         h = self.encoder(x.reshape(len(x), {{ task.in_channels }}).to(self.encoder.weight))
@@ -169,11 +186,16 @@ class Model(nn.Module):
 {% else %}
         h = self.encoder(x.reshape(len(x), {{ task.categories | length }}).long() + self.offsets).sum(dim=1)
 {% endif %}
+{% if task.needs_batch %}
+        batch = edge_index.new_zeros(len(x)) if batch is None else batch
+{% endif %}
+{% if task.structure %}
+        h = h + self.measured(measures({{ measured }}, len(x)).to(h))
+{% endif %}
 {% for name in stack %}
         h = self.cell_{{ loop.index }}(h, edge_index)
 {% endfor %}
 {% if task.level == "graph" %}
-        batch = edge_index.new_zeros(len(x)) if batch is None else batch
         h = scatter(h, batch, reduce="{{ task.readout }}")
 {% elif task.level == "edge" %}
         source, target = edge_index

@@ -79,7 +79,7 @@ class Network(GraphModule):
         self.head = Head(task, channels, kind.equal_head)
 
     def run(self, batch: GraphBatch) -> Tensor:
-        h = self.encoder(batch.x)
+        h = self.encoder(batch)
         for cell in self.cells:
             h = cell(h, batch)
         return self.head(h, batch)

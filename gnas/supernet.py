@@ -75,7 +75,7 @@ class Supernet(GraphModule):
         return [p for p in self.parameters() if id(p) not in mine]
 
     def run(self, batch: GraphBatch) -> Tensor:
-        h = self.encoder(batch.x)
+        h = self.encoder(batch)
         for cell, mixing in zip(self.cells, self.mixing().unbind(), strict=True):
             h = cell(h, batch, mixing)
         return self.head(h, batch)

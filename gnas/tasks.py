@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from gnas.aggregate import aggregate
 from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch
+from gnas.structure import MEASURES, measures
 
 LEVELS = ("graph", "node", "edge")
 KINDS = ("regression", "classification")
@@ -50,7 +51,8 @@ class Task:
 
     ``categories`` holds the number of values of each categorical input column; with continuous input it is empty and
     ``in_channels`` counts the columns. ``center`` and ``scale`` standardise regression targets for training; losses are
-    taken in the standardised unit, metrics in the target's own.
+    taken in the standardised unit, metrics in the target's own. ``structure`` names what a node reads besides its columns
+    (``gnas.structure``), ``structure_center`` and ``structure_scale`` standardise it.
     """
 
     level: str
@@ -64,11 +66,18 @@ class Task:
     center: tuple[float, ...] = (0.0,)
     scale: tuple[float, ...] = (1.0,)
     labels: tuple[str, ...] = field(default=(), compare=False)
+    structure: tuple[str, ...] = ()
+    structure_center: tuple[float, ...] = ()
+    structure_scale: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         choose(self.level, LEVELS, "task level")
         choose(self.kind, KINDS, "task kind")
         choose(self.readout, READOUTS, "readout")
+        for name in self.structure:
+            choose(name, MEASURES, "structure")
+        if not len(self.structure) == len(self.structure_center) == len(self.structure_scale):
+            raise InputError("structure, structure_center and structure_scale must have one entry for each measure")
         object.__setattr__(self, "loss", self.loss or LOSSES[self.kind][0])
         object.__setattr__(self, "metric", self.metric or METRICS[self.kind][0])
         choose(self.loss, LOSSES[self.kind], f"{self.kind} loss")
@@ -83,6 +92,11 @@ class Task:
     @property
     def higher_is_better(self) -> bool:
         return self.kind == "classification"
+
+    @property
+    def needs_batch(self) -> bool:
+        """Whether outputs depend on which nodes form a graph."""
+        return self.level == "graph" or "size" in self.structure
 
     def better(self, a: float, b: float) -> bool:
         """Whether metric ``a`` beats ``b``."""
@@ -191,7 +205,10 @@ def _masked_mean(values: Tensor, mask: Tensor, total: Total) -> Tensor:
 
 
 class Encoder(nn.Module):
-    """Input columns to node embeddings: a sum of embeddings for categories, a linear map for features."""
+    """Input columns to node embeddings: a sum of embeddings for categories, a linear map for features.
+
+    A linear map of the measures that the task's ``structure`` names is added.
+    """
 
     def __init__(self, task: Task, channels: int) -> None:
         super().__init__()
@@ -202,10 +219,24 @@ class Encoder(nn.Module):
             self.register_buffer("starts", starts, persistent=False)
         else:
             self.linear = nn.Linear(task.in_channels, channels)
+        self.structure = task.structure
+        if self.structure:
+            self.measured = nn.Linear(len(self.structure), channels, bias=False)
+            self.register_buffer("center", torch.tensor(task.structure_center), persistent=False)
+            self.register_buffer("scale", torch.tensor(task.structure_scale), persistent=False)
 
     starts: Tensor
+    center: Tensor
+    scale: Tensor
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, batch: GraphBatch) -> Tensor:
+        h = self._read(batch.x)
+        if not self.structure:
+            return h
+        around = (measures(batch, self.structure, self.center.dtype) - self.center) / self.scale
+        return h + self.measured(around)
+
+    def _read(self, x: Tensor) -> Tensor:
         columns = len(self.categories) or self.linear.in_features
         if x.dim() != 2 or x.size(1) != columns:
             # One column too many or too few would be broadcast to something that runs and means nothing.

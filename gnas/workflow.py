@@ -82,7 +82,8 @@ def found(
     def build(channels: int) -> Network:
         return Network(genotype, benchmark.task, channels, dropout=settings.dropout)
 
-    channels = width_for(settings.budget, build) if settings.budget else settings.channels
+    # A multiple of 4: rows that begin on 16 bytes. Width 86 made a training step on a GPU a quarter slower than 84 or 88.
+    channels = width_for(settings.budget, build, multiple=4) if settings.budget else settings.channels
     return Candidate(
         name,
         lambda: build(channels),

@@ -1,6 +1,7 @@
 """Exported folders: they predict the same without this package, they read well, and nothing is overwritten."""
 
 import copy
+import dataclasses
 import functools
 import json
 import subprocess
@@ -47,7 +48,7 @@ def task(
 
 def inputs(what: Task) -> tuple[Tensor, ...]:
     x = BATCH.categories[:, : len(what.categories)] if what.categories else BATCH.x.float()
-    return (x, BATCH.edge_index, BATCH.batch) if what.level == "graph" else (x, BATCH.edge_index)
+    return (x, BATCH.edge_index, BATCH.batch) if what.needs_batch else (x, BATCH.edge_index)
 
 
 def expected(net: Network, double: bool) -> Tensor:
@@ -77,6 +78,10 @@ def cases() -> dict[str, Network]:
     for fusion in ("sum", "mean", "max"):
         found[f"fusion-{fusion}"] = network(task(), leaves, fusion=fusion, norm=fusion == "sum", residual=False)
     found["dropout"] = network(task(), leaves, dropout=0.5)
+    for level, measures in (("graph", ("size", "degree")), ("node", ("size",)), ("edge", ("degree",))):
+        around = {"structure_center": (1.5, 0.25)[: len(measures)], "structure_scale": (0.5, 2.0)[: len(measures)]}
+        asked = dataclasses.replace(task(level), structure=measures, **around)
+        found[f"structure-{level}"] = network(asked, leaves)
     found["own-unit"] = network(TASK)
     found["labels"] = network(CLASSES)
     return found

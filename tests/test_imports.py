@@ -15,7 +15,7 @@ PACKAGE = Path(gnas.__file__).parent
 # Files and folders in import order: each may import only from lines above it, and from its own folder.
 ORDER = [
     *("errors", "files", "text_tables", "formula", "documents", "genotype", "authors", "gap", "space"),
-    *("distributed", "plugins", "graph", "aggregate", "fused", "operations", "stage", "cell", "tasks"),
+    *("distributed", "plugins", "graph", "aggregate", "fused", "operations", "stage", "cell", "structure", "tasks"),
     *("network", "supernet"),
     *("baselines", "datasets", "store", "sampling", "compiled", "engine", "checkpoint", "runs", "jobs"),
     *("optim", "protocol", "loop", "norm_statistics", "evaluation", "training", "strategies", "diameter", "depth"),

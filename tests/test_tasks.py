@@ -253,21 +253,27 @@ def test_what_makes_no_sense_is_refused(change: dict, message: str) -> None:
 # -- encoder and head -----------------------------------------------------------------------------------------------
 
 
+def nodes(x: Tensor) -> GraphBatch:
+    """Nodes without edges."""
+    none = torch.zeros(2, 0, dtype=torch.long)
+    return dataclasses.replace(GraphBatch.from_edges(x[:, None], none), x=x)
+
+
 def test_encoder_adds_one_embedding_a_column() -> None:
     encoder = Encoder(Task("graph", "regression", 1, categories=(3, 2, 4)), 5)
     x = torch.tensor([[2, 1, 3], [0, 0, 0], [0, 1, 2]])
     tables = encoder.weight.split([3, 2, 4])
     wanted = torch.stack([tables[0][a] + tables[1][b] + tables[2][c] for a, b, c in x.tolist()])
-    assert_near(encoder(x), wanted, 1e-6)
-    assert_near(encoder(x.to(torch.uint8)), wanted, 1e-6)
-    out = torch.autograd.grad(encoder(x).sum(), encoder.weight)[0]
+    assert_near(encoder(nodes(x)), wanted, 1e-6)
+    assert_near(encoder(nodes(x.to(torch.uint8))), wanted, 1e-6)
+    out = torch.autograd.grad(encoder(nodes(x)).sum(), encoder.weight)[0]
     assert out[:, 0].tolist() == [2, 0, 1, 1, 2, 1, 0, 1, 1]
 
 
 def test_encoder_of_features_is_linear() -> None:
     encoder = Encoder(Task("graph", "regression", 1, in_channels=3), 5)
     x = torch.rand(4, 3, dtype=torch.float64)
-    assert_near(encoder(x), x.float() @ encoder.linear.weight.T + encoder.linear.bias, 1e-6)
+    assert_near(encoder(nodes(x)), x.float() @ encoder.linear.weight.T + encoder.linear.bias, 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +285,7 @@ def test_another_number_of_columns_is_an_error(columns: int, shape: tuple[int, .
     encoder = Encoder(Task("graph", "regression", 1, **task), 5)
     wanted = rf"x has shape {'x'.join(map(str, shape))}; this network reads \[nodes, {columns}\]"
     with pytest.raises(InputError, match=wanted):
-        encoder(torch.zeros(shape, dtype=torch.long))
+        encoder(nodes(torch.zeros(shape, dtype=torch.long)))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ class Baseline(GraphModule):
         self.head = Head(task, width) if head is None else head
 
     def run(self, batch: GraphBatch) -> Tensor:
-        h = self.encoder(batch.x)
+        h = self.encoder(batch)
         for layer in self.layers:
             h = layer(h, batch)
         return self.head(h, batch)

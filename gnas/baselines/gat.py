@@ -36,7 +36,7 @@ class GAT(Baseline):
         self.channels, self.heads = channels, heads
 
     def run(self, batch: GraphBatch) -> Tensor:
-        h, edges = self.encoder(batch.x), Edges.of(batch)
+        h, edges = self.encoder(batch), Edges.of(batch)
         for layer in self.layers:
             h = layer(h, batch, edges)
         return self.head(h, batch)

@@ -34,7 +34,7 @@ class GatedGCN(Baseline):
         self.edge_encoder = nn.Linear(1, channels)
 
     def run(self, batch: GraphBatch) -> Tensor:
-        h, edges = self.encoder(batch.x), Edges.of(batch)
+        h, edges = self.encoder(batch), Edges.of(batch)
         e = self.edge_encoder(h.new_ones(batch.neighbors.source.numel(), 1))
         for layer in self.layers:
             h, e = layer(h, e, batch, edges)

@@ -35,7 +35,7 @@ class GCN(Baseline):
         self.channels, self.normalization = channels, normalization
 
     def run(self, batch: GraphBatch) -> Tensor:
-        h = self.encoder(batch.x)
+        h = self.encoder(batch)
         sent, received = self.scales(batch.neighbors, h)
         for layer in self.layers:
             h = layer(h, batch, sent, received)

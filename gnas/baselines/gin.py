@@ -26,7 +26,7 @@ class GIN(Baseline):
         self.channels = channels
 
     def run(self, batch: GraphBatch) -> Tensor:
-        hidden = [self.encoder(batch.x)]
+        hidden = [self.encoder(batch)]
         for layer in self.layers:
             hidden.append(layer(hidden[-1], batch))
         return self.head(hidden, batch)

@@ -22,7 +22,7 @@ class MLP(Baseline):
         self.channels, self.dropout = channels, dropout
 
     def run(self, batch: GraphBatch) -> Tensor:
-        h = self.encoder(batch.x)
+        h = self.encoder(batch)
         if not self.task.categories:
             h = F.dropout(F.relu(h), self.dropout, self.training)
         for layer in self.layers:

@@ -30,7 +30,7 @@ class MoNet(Baseline):
         self.channels = channels
 
     def run(self, batch: GraphBatch) -> Tensor:
-        h, edges = self.encoder(batch.x), Edges.of(batch)
+        h, edges = self.encoder(batch), Edges.of(batch)
         scale = (batch.neighbors.degree() + 1).to(h.dtype).rsqrt()[:, None]
         ends = torch.cat([edges.at_sources(scale), edges.at_targets(scale)], dim=1)
         for layer in self.layers:

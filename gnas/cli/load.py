@@ -14,7 +14,10 @@ from gnas.datasets import NAMES, Benchmark, load
 from gnas.datasets.describe import describe
 from gnas.errors import InputError
 
-_NAMES = ("level", "kind", "metric", "loss", "readout", "split", "categorical", "fractions", "standardise", "skip_bad")
+_NAMES = (
+    *("level", "kind", "metric", "loss", "readout", "split"),
+    *("categorical", "fractions", "standardise", "skip_bad", "structure"),
+)
 
 
 def load_data(

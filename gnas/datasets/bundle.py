@@ -160,6 +160,8 @@ def _task(values: Any, where: str) -> Task:
     given = dict(_mapping(values, where))
     known: dict[str, Any] = {}
     for field in fields(Task):
+        if field.name.startswith("structure") and field.name not in given:
+            continue  # of a file from before there was any
         value = given.pop(field.name, None)
         several = str(field.type).startswith("tuple")
         kinds = next(types for word, types in TYPES.items() if word in str(field.type))

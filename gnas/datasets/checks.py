@@ -103,6 +103,8 @@ def check_task(task: Task, where: str) -> None:
         values = getattr(task, name)
         if len(values) not in (1, task.num_outputs) or not all(abs(v) < 1e300 for v in values):
             raise InputError(f"{where}: task {name} {values} does not fit {task.num_outputs} outputs")
+    if not all(abs(v) < 1e300 for v in task.structure_center) or not all(0 < v < 1e300 for v in task.structure_scale):
+        raise InputError(f"{where}: task structure {task.structure_center}, {task.structure_scale} is not finite")
     if min(task.scale) <= 0 or len(task.labels) not in (0, task.num_outputs):
         raise InputError(f"{where}: task scale {task.scale} or its {len(task.labels)} labels do not fit")
 

@@ -14,6 +14,7 @@ from gnas.datasets.bundle import unpack
 from gnas.datasets.encoding import Encoding
 from gnas.datasets.inputs import Categorical
 from gnas.datasets.large import Asked, with_sampling
+from gnas.datasets.measured import with_structure
 from gnas.datasets.molecules import read_smiles, read_smiles_csv
 from gnas.datasets.nx import is_networkx, read_networkx
 from gnas.datasets.options import Options
@@ -49,6 +50,7 @@ def load_custom(
     standardise: bool = True,
     skip_bad: bool = False,
     sample_neighbors: Asked = None,
+    structure: str | Sequence[str] | None = None,
     **unknown: Any,
 ) -> Benchmark:
     """A benchmark from one's own data; see ``describe`` for what was inferred.
@@ -56,7 +58,8 @@ def load_custom(
     ``level``, ``kind``, ``metric``, ``loss`` and ``readout`` override the task, ``categorical`` (True, False or column names) the
     input; ``target`` names attributes or columns. ``split``: given, random, stratified or scaffold; None: given if the
     data bring one, else random. ``skip_bad`` leaves out SMILES that do not parse. ``sample_neighbors``: neighbours drawn a hop,
-    such as ``(10, 5)``, for a graph too large to be computed whole; None: where it is; ``()``: never.
+    such as ``(10, 5)``, for a graph too large to be computed whole; None: where it is; ``()``: never. ``structure``: what nodes
+    read besides their columns, of ``size`` (of their graph) and ``degree``.
     """
     if unknown:
         choose(next(iter(unknown)), [f.name for f in fields(Options)], "option")
@@ -75,12 +78,13 @@ def load_custom(
         standardise=standardise,
         skip_bad=skip_bad,
         sample_neighbors=sample_neighbors,
+        structure=structure,
     )
     data = _path(data)
     if isinstance(data, Benchmark):
-        return with_sampling(_adjusted(data, options), sample_neighbors)
+        return _sampled_or_measured(_adjusted(data, options), options)
     if _is_bundle(data):
-        return with_sampling(_adjusted(unpack(data), options), sample_neighbors)
+        return _sampled_or_measured(_adjusted(unpack(data), options), options)
     how = Reading(
         target=options.targets,
         level=options.level,
@@ -89,7 +93,11 @@ def load_custom(
         given=options.split in (None, "given"),
         skip_bad=options.skip_bad,
     )
-    return with_sampling(assemble(_read(data, how), options), sample_neighbors)
+    return _sampled_or_measured(assemble(_read(data, how), options), options)
+
+
+def _sampled_or_measured(benchmark: Benchmark, options: Options) -> Benchmark:
+    return with_structure(with_sampling(benchmark, options.sample_neighbors), options.structure)
 
 
 def encode(data: Any, encoding: Encoding | None, task: Task) -> GraphSet:
@@ -123,7 +131,9 @@ def _adjusted(benchmark: Benchmark, options: Options) -> Benchmark:
     """A finished benchmark under another name, loss or metric; its splits are made, so a seed changes nothing."""
     default = Options()
     changed = [f.name for f in fields(Options) if getattr(options, f.name) != getattr(default, f.name)]
-    fixed = [c for c in changed if c not in ("name", "loss", "metric", "readout", "seed", "sample_neighbors")]
+    fixed = [
+        c for c in changed if c not in ("name", "loss", "metric", "readout", "seed", "sample_neighbors", "structure")
+    ]
     if fixed:
         raise InputError(
             f"{benchmark.name} is a finished benchmark: {fixed[0]} cannot change (name, loss, metric and readout can)"

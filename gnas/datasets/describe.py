@@ -32,6 +32,8 @@ def _task_lines(task: Task) -> list[str]:
     if task.labels:
         outputs += f" ({', '.join(task.labels[:8])}{', ...' if len(task.labels) > 8 else ''})"
     inputs = f"categories {task.categories}" if task.categories else f"{task.in_channels} continuous features"
+    if task.structure:
+        inputs += f"; of the graph: {', '.join(task.structure)}"
     judged = f"loss {task.loss}; metric {UNITS[task.metric]}"
     readout = f"; readout {task.readout}" if task.level == "graph" else ""
     lines = [

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gnas.datasets import sbm, superpixels, zinc
 from gnas.datasets.base import Benchmark
 from gnas.datasets.benchmarks import BENCHMARKS, SPLITS, Facts
+from gnas.datasets.measured import with_structure
 from gnas.datasets.mini import MINIS, load_mini
 from gnas.datasets.root import data_root as find_root
 from gnas.datasets.root import find
@@ -28,12 +30,19 @@ def facts(name: str) -> Facts:
 
 
 def load_named(
-    name: str, *, data_root: str | Path | None = None, seed: int = 0, edge_attr: bool = False, **overrides: Any
+    name: str,
+    *,
+    data_root: str | Path | None = None,
+    seed: int = 0,
+    edge_attr: bool = False,
+    structure: str | Sequence[str] | None = None,
+    **overrides: Any,
 ) -> Benchmark:
-    """Load a benchmark. ``edge_attr`` adds edge strengths and positions to superpixels (ZINC always has its bonds)."""
+    """Load a benchmark. ``edge_attr`` adds edge strengths and positions to superpixels (ZINC always has its bonds),
+    ``structure`` what nodes read besides their columns (``size``, ``degree``)."""
     wrong = sorted(set(overrides) - {*_TASK, *_OPTIONS})
     if wrong:
-        known = ", ".join(("edge_attr", *_OPTIONS, *_TASK))
+        known = ", ".join(("edge_attr", "structure", *_OPTIONS, *_TASK))
         raise InputError(f"benchmark {name!r} takes no {wrong[0]!r}; what can be set: {known}")
     changes = {key: overrides.pop(key) for key in _TASK if key in overrides}
     if name in MINIS:
@@ -42,7 +51,9 @@ def load_named(
         found = prepare(name, data_root=data_root, seed=seed, **overrides)
         train, val, test = (_FAMILIES[name].graph_set(name, found.splits.pop(split), edge_attr) for split in SPLITS)
         benchmark = Benchmark(name, train, val, test, BENCHMARKS[name].task, found.source, found.notes)
-    return dataclasses.replace(benchmark, task=dataclasses.replace(benchmark.task, **changes)) if changes else benchmark
+    if changes:
+        benchmark = dataclasses.replace(benchmark, task=dataclasses.replace(benchmark.task, **changes))
+    return with_structure(benchmark, structure)
 
 
 def prepare(name: str, *, data_root: str | Path | None = None, seed: int = 0, **options: Any) -> Opened:

@@ -10,6 +10,7 @@ from gnas.datasets.inputs import Categorical
 from gnas.datasets.large import Asked, check_sample_neighbors
 from gnas.datasets.splits import DEFAULT_FRACTIONS, Fractions, check_fractions, check_seed
 from gnas.errors import InputError, choose
+from gnas.structure import measure_names
 from gnas.tasks import KINDS, LEVELS, LOSSES, METRICS, READOUTS
 
 SPLITS = ("given", "random", "stratified", "scaffold")
@@ -33,6 +34,7 @@ class Options:
     standardise: bool = True
     skip_bad: bool = False
     sample_neighbors: Asked = None
+    structure: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
@@ -44,6 +46,7 @@ class Options:
         _one_of(self.split, SPLITS, "split")
         object.__setattr__(self, "fractions", check_fractions(self.fractions))
         check_sample_neighbors(self.sample_neighbors)
+        measure_names(self.structure or ())
         if self.name is not None and not (isinstance(self.name, str) and self.name):
             raise InputError(f"name must be a text, not {self.name!r}")
         if not isinstance(self.categorical, bool | None):

@@ -10,10 +10,11 @@ from gnas.errors import InputError
 from gnas.reproduce.scale import PAPER, Scale, Source
 from gnas.search_budget import SearchBudget
 from gnas.settings import GRADIENT, Settings
+from gnas.structure import measure_names
 
 OF_SEARCH = (
     *("strategy", "variant", "nodes", "filters", "aggregators", "cells", "channels", "seed"),
-    *("search_epochs", "search_batch", "strategy_settings"),
+    *("search_epochs", "search_batch", "strategy_settings", "data"),
 )
 OF_TRAINING = ("output", "dropout", "epochs", "batch", "lr", "patience", "train_settings")
 OF_NETWORK = ("output", "dropout")  # of those, what hand-made networks do not take
@@ -31,6 +32,10 @@ class Changes:
             if name not in (*OF_SEARCH, *OF_TRAINING) or name in ("strategy", "cells", "seed"):
                 known = [n for n in (*OF_SEARCH, *OF_TRAINING) if n not in ("strategy", "cells", "seed")]
                 raise InputError(f"setting {name!r} cannot be changed here; what can: {', '.join(known)}")
+        for name, value in self.values.get("data", {}).items():
+            if name != "structure":
+                raise InputError(f"data.{name} cannot be changed here, only data.structure")
+            measure_names(value)
 
     def of(self, names: tuple[str, ...]) -> dict[str, Any]:
         own = {name: value for name, value in self.values.items() if name in names}
@@ -42,14 +47,14 @@ class Changes:
         """What a strategy other than the job's own is told: settings of the form ``strategy_settings.NAME.KEY``."""
         settings = self.values.get("strategy_settings", {})
         mine = {key.removeprefix(f"{strategy}."): v for key, v in settings.items() if key.startswith(f"{strategy}.")}
-        return Changes({"strategy_settings": mine} if mine else {})
+        return Changes(self.of(("data",)) | ({"strategy_settings": mine} if mine else {}))
 
     def suffix(self, names: tuple[str, ...]) -> str:
         """The changed ones among ``names`` as the end of a folder's name, such as ``-dropout0.2``."""
         words = []
         for name, value in sorted(self.of(names).items()):
             pairs = sorted(value.items()) if isinstance(value, Mapping) else [(name, value)]
-            words += [f"-{key}{item}" for key, item in pairs]
+            words += [f"-{key}{'+'.join(item) if isinstance(item, list) else item}" for key, item in pairs]
         return "".join(words)
 
 
@@ -162,7 +167,7 @@ class TrainJob:
         """A found network lies with its search, unless its training was changed."""
         if self.of is not None:
             return f"{self.of.folder}{self.changes.suffix(OF_TRAINING)}"
-        protocol = tuple(name for name in OF_TRAINING if name not in OF_NETWORK)
+        protocol = ("data", *(name for name in OF_TRAINING if name not in OF_NETWORK))
         return f"{self.source.folder}/{self.model}-{self.layers}{self.changes.suffix(protocol)}"
 
     @property
@@ -172,7 +177,7 @@ class TrainJob:
     def settings(self) -> Settings:
         """Everything the training depends on."""
         scaled = {name: value for name, value in self.scale.settings.items() if name in OF_TRAINING}
-        changed = self.changes.of(OF_TRAINING)
+        changed = self.changes.of((*OF_TRAINING, "data"))
         return Settings().changed(scaled).changed(changed).changed({"seeds": self.seeds, "budget": self.budget})
 
 

@@ -12,6 +12,7 @@ import torch
 from gnas.compare import compare
 from gnas.compare_strategies import compare_strategies
 from gnas.datasets import Benchmark
+from gnas.datasets.measured import with_structure
 from gnas.depth import search_depth
 from gnas.errors import InputError
 from gnas.loop import Record
@@ -40,6 +41,8 @@ class Worker:
 
     def do(self, job: Job, benchmark: Benchmark) -> None:
         """Do one run to its end; raises ``Interrupted`` where it was told to stop, and the run can go on later."""
+        if not isinstance(job, DataJob | StrategiesJob):
+            benchmark = with_structure(benchmark, job.changes.values.get("data", {}).get("structure"))
         if isinstance(job, DataJob):
             self._count(job, benchmark)
         elif isinstance(job, SearchJob):

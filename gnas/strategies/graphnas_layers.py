@@ -145,7 +145,7 @@ class GraphNASNetwork(GraphModule):
         self.head = Head(task, architecture.layers[-1].width)
 
     def run(self, batch: GraphBatch) -> Tensor:
-        h, edges = self.encoder(batch.x), Edges.of(batch)
+        h, edges = self.encoder(batch), Edges.of(batch)
         for layer in self.layers:
             h = layer(h, batch, edges)
         return self.head(h, batch)

@@ -34,7 +34,7 @@ def attention(layer: GATLayer, h: Tensor, edge_index: Tensor) -> Tensor:
 def test_dense(batch: Batch) -> None:
     network = shake(GAT(TASK, 4, num_layers=3, heads=4).double())
     assert [layer.heads for layer in network.layers] == [4, 4, 1]
-    h = network.encoder(batch.x)
+    h = network.encoder(batch)
     for layer in network.layers:
         out = attention(layer, h, batch.edge_index)
         h = h + F.elu(F.batch_norm(out, None, None, layer.norm.weight.flatten(), layer.norm.bias.flatten(), True))

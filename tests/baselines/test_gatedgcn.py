@@ -39,7 +39,7 @@ def dense_layer(layer: GatedGCNLayer, h: Tensor, e: Tensor, edge_index: Tensor) 
 
 def test_dense(batch: Batch) -> None:
     network = shake(GatedGCN(TASK, 8, num_layers=3).double())
-    h = network.encoder(batch.x)
+    h = network.encoder(batch)
     first = network.edge_encoder.weight[:, 0] + network.edge_encoder.bias
     e = first.expand(batch.edge_index.size(1), -1)
     for layer in network.layers:

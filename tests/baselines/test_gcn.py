@@ -22,7 +22,7 @@ def test_dense(batch: Batch, normalization: str) -> None:
     dense = dense_adjacency(batch.edge_index, len(batch.x)).double()
     received, sent = dense.sum(1).clamp_min(1), dense.sum(0).clamp_min(1)
     scaled = dense / received[:, None] if normalization == "mean" else dense / torch.outer(received, sent).sqrt()
-    h = network.encoder(batch.x)
+    h = network.encoder(batch)
     for layer in network.layers:
         out = scaled @ h @ layer.linear.weight.T + layer.linear.bias
         h = h + F.batch_norm(out, None, None, layer.norm.weight.flatten(), layer.norm.bias.flatten(), True).relu()
@@ -40,7 +40,7 @@ def test_pyg_on_an_undirected_graph(batch: Batch) -> None:
         conv.lin.weight.copy_(layer.linear.weight)
         conv.bias.copy_(layer.linear.bias)
     edge_index = to_undirected(batch.edge_index)
-    h = network.encoder(batch.x)
+    h = network.encoder(batch)
     h = h + layer.norm(conv(h, edge_index)).relu()
     assert_near(network(batch.x, edge_index, batch.batch), network.head(h, None), 1e-12)
 

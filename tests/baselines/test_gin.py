@@ -21,7 +21,7 @@ def norm(h: Tensor, module: BatchNorm) -> Tensor:
 def test_dense(batch: Batch) -> None:
     network = shake(GIN(Task("graph", "regression", 2, in_channels=4), 16, num_layers=2).double())
     dense = dense_adjacency(batch.edge_index, len(batch.x)).double()
-    h = network.encoder(batch.x)
+    h = network.encoder(batch)
     hidden = [h]
     for layer in network.layers:
         out = (1 + layer.eps) * h + dense @ h
@@ -43,6 +43,6 @@ def test_pyg(batch: Batch) -> None:
     conv = GINConv(nn.Sequential(layer.first, layer.first_norm, nn.ReLU(), layer.second), train_eps=True).double()
     with torch.no_grad():
         conv.eps.copy_(layer.eps[0])
-    h = network.encoder(batch.x)
+    h = network.encoder(batch)
     wanted = h + layer.norm(conv(h, batch.edge_index)).relu()
     assert_near(layer(h, GraphBatch.from_pyg(batch)), wanted, 1e-12)

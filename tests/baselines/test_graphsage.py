@@ -17,7 +17,7 @@ TASK = Task("node", "regression", 2, in_channels=4)
 def test_dense(batch: Batch) -> None:
     network = shake(GraphSage(TASK, 16, num_layers=2).double())
     dense = dense_adjacency(batch.edge_index, len(batch.x))
-    h = network.encoder(batch.x)
+    h = network.encoder(batch)
     for layer in network.layers:
         pooled = dense_aggregate(dense, (h @ layer.pool.weight.T + layer.pool.bias).relu(), "max")
         out = torch.cat([h, pooled], 1) @ layer.linear.weight.T + layer.linear.bias

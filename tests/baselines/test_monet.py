@@ -32,7 +32,7 @@ def mixture(layer: MoNetLayer, h: Tensor, edge_index: Tensor) -> Tensor:
 
 def test_dense(batch: Batch) -> None:
     network = shake(MoNet(TASK, 16, num_layers=2).double())
-    h = network.encoder(batch.x)
+    h = network.encoder(batch)
     for layer in network.layers:
         out = mixture(layer, h, batch.edge_index)
         out = F.batch_norm(out, None, None, layer.norm.weight.flatten(), layer.norm.bias.flatten(), True).relu()

@@ -43,7 +43,7 @@ class Plain(GraphModule):
         self.layers = torch.nn.ModuleList(torch.nn.Linear(channels, channels) for _ in range(num_layers))
 
     def run(self, batch):
-        h = self.encoder(batch.x)
+        h = self.encoder(batch)
         for layer in self.layers:
             h = h + layer(h).relu()
         return self.head(h, batch)

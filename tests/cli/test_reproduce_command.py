@@ -90,6 +90,8 @@ def test_bad_words_are_one_line() -> None:
     one_line(gnas("reproduce", "--only", "table-zink"), 2, "unknown table or figure", "did you mean 'table-zinc'")
     one_line(gnas("reproduce", "--depths", "deep"), 2, "--depths 'deep': 'deep' is not a whole number")
     one_line(gnas("reproduce", "--set", "cells=3"), 2, "'cells' cannot be changed here")
+    one_line(gnas("reproduce", "--set", "data.split=random"), 2, "data.split cannot be changed here")
+    one_line(gnas("reproduce", "--set", "data.structure=girth"), 2, "unknown structure 'girth'", "size, degree")
     one_line(gnas("reproduce", "--set", "dropuot=3"), 2, "unknown setting 'dropuot'")
     one_line(gnas("reproduce", "--from", "nowhere"), 2, "nowhere: no such folder")
     one_line(gnas("reproduce", "--page", "nowhere.md", "--no-run"), 2, "nowhere.md: no such file")

@@ -68,6 +68,6 @@ def test_the_result_can_be_learned_from(data, options):
     (planned,) = store.plan(len(b.train))
     batch = store.batch(planned.ids, planned.capacity)
     encoder, head = Encoder(b.task, 8), Head(b.task, 8)
-    loss = b.task.loss_value(head(encoder(batch.x), batch), batch)
+    loss = b.task.loss_value(head(encoder(batch), batch), batch)
     loss.backward()
     assert loss.isfinite()

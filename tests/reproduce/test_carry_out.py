@@ -165,6 +165,23 @@ def test_a_network_is_built_otherwise_from_the_same_search(tmp_path: Path) -> No
     assert done(asked, tmp_path)[0].done == ()  # it is known again
 
 
+def test_networks_read_measures_of_the_graph_where_that_is_asked_for(tmp_path: Path) -> None:
+    changes = Changes({"data": {"structure": ["size"]}})
+    outcome, _ = done(wanted("table-zinc", changes=changes, **LINE), tmp_path)
+    ends = ("", " seeds 41, 95")
+    assert outcome.done == tuple(f"zinc/single-level-1-seed0-structuresize{end}" for end in ends)
+    plain, _ = done(wanted("table-zinc", **LINE), tmp_path)
+    assert len(plain.done) == 2  # another run
+    weights = []
+    for end in ("", "-structuresize"):
+        folder = tmp_path / f"zinc/single-level-1-seed0{end}"
+        seed = Run(folder / "trained/gnas/seed-41")
+        weights.append(
+            (seed.read_json("model")["task"]["structure"], Run(folder).read_json("data")["task"]["structure"])
+        )
+    assert weights == [([], []), (["size"], ["size"])]
+
+
 def test_graphnas_is_told_its_own_settings(tmp_path: Path) -> None:
     changes = Changes({"strategy_settings": {"graphnas.trials": 1, "lr": 0.05}})
     search, train = jobs(wanted("table-zinc", methods=("graphnas",), depths=(4,), changes=changes))

@@ -103,6 +103,16 @@ def test_changed_settings_are_part_of_the_folder():
     assert baseline.folder == "pattern/mlp-4"  # hand-made networks take no dropout
 
 
+def test_measures_of_the_graph_are_part_of_every_folder():
+    changes = Changes({"data": {"structure": ["size", "degree"]}, "strategy_settings": {"graphnas.trials": 1}})
+    asked = Wanted(items=("table-nodes",), datasets=("pattern",), changes=changes)
+    folders = {job.folder for job in jobs(asked)}
+    assert "pattern/single-level-4-seed0-structuresize+degree" in folders
+    assert "pattern/gin-4-structuresize+degree" in folders
+    assert all("-structuresize+degree" in folder for folder in folders)
+    assert all(job.settings().data == {"structure": ["size", "degree"]} for job in jobs(asked))
+
+
 def test_a_found_network_may_have_the_papers_weights_and_no_more():
     for job in jobs(Wanted(items=("table-zinc",), methods=("gnas",))):
         if isinstance(job, TrainJob) and isinstance(job.of, SearchJob):
