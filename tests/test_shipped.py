@@ -42,6 +42,6 @@ def test_each_is_a_network_whose_run_is_kept(file):
     dataset, _, cells = file.stem.rpartition("-")
     genotype = gnas.genotypes(dataset)[int(cells)]
     assert len(genotype) == int(cells)
-    assert genotype in gnas.SearchSpace(variant=genotype.variant)
+    assert genotype.with_output("third") in gnas.SearchSpace(variant=genotype.variant)  # only the output may differ
     kept = {load_architecture(one).id for one in (RESULTS / dataset).glob("*/genotype.yaml")}
     assert genotype.id in kept

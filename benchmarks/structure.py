@@ -1,0 +1,86 @@
+"""What does a network gain that reads the size of its graph and its degrees (``structure``)?
+
+    python benchmarks/structure.py                              # half an hour on a CPU core
+    python benchmarks/structure.py --datasets pattern --networks found --measures none size
+
+A short training on a part of PATTERN or CLUSTER (2,000 graphs of our generator), one seed, batch norm's statistics taken anew
+before every evaluation, with and without the measures. ``found``: four cells of sum and mean, as searches on these datasets
+choose them; the others are hand-made, all with at most 120,000 weights. Test is read at the best epoch by validation.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import torch
+from norms import CELLS, drawn
+from rows import Rows, parser
+
+from gnas import gap
+from gnas.compare import Candidate
+from gnas.datasets.base import Benchmark
+from gnas.datasets.measured import with_structure
+from gnas.genotype import Genotype
+from gnas.protocol import TrainConfig
+from gnas.settings import Settings
+from gnas.training import train
+from gnas.workflow import found, hand_made
+
+COLUMNS = ("dataset", "graphs", "network", "measures", "weights", "epochs", "best_epoch", "train", "val", "test")
+NETWORKS = ("found", "gin", "gatedgcn", "gcn")
+MEASURES = ("none", "size", "degree", "size+degree")
+
+
+def main() -> None:
+    chosen = arguments()
+    torch.set_num_threads(chosen.threads)
+    rows = Rows(chosen.out, torch.device(chosen.device), COLUMNS)
+    for name in chosen.datasets:
+        plain = drawn(name, chosen.graphs)
+        for network in chosen.networks:
+            for measures in chosen.measures:
+                benchmark = with_structure(plain, None if measures == "none" else measures)
+                config = TrainConfig.paper(name).with_(
+                    epochs=chosen.epochs, batch_size=64, lr=chosen.lr, precise_norms=8
+                )
+                one = candidate(network, benchmark, chosen.budget)
+                result = train(one.build, benchmark, config, 41, device=chosen.device)
+                rows.add(
+                    dataset=name,
+                    graphs=len(benchmark.train),
+                    network=network,
+                    measures=measures,
+                    weights=result.num_weights,
+                    epochs=result.epochs,
+                    best_epoch=result.best_epoch,
+                    train=result.train,
+                    val=result.val,
+                    test=result.test,
+                )
+
+
+def candidate(network: str, benchmark: Benchmark, budget: int) -> Candidate:
+    """A network of at most ``budget`` weights."""
+    if network != "found":
+        return hand_made(network, benchmark, 4, budget)
+    cell = gap.genotype(CELLS["sum, mean"])[0]
+    return found(Genotype((cell,) * 4), benchmark, Settings(budget=budget))
+
+
+def arguments() -> argparse.Namespace:
+    words = parser(__doc__, "structure.csv")
+    words.add_argument("--datasets", nargs="+", choices=("pattern", "cluster"), default=["pattern", "cluster"])
+    words.add_argument("--networks", nargs="+", choices=NETWORKS, default=["found", "gin"])
+    words.add_argument("--measures", nargs="+", choices=MEASURES, default=list(MEASURES))
+    words.add_argument(
+        "--graphs", type=int, default=2000, help="to train on; a quarter as many to validate and to test"
+    )
+    words.add_argument("--epochs", type=int, default=12)
+    words.add_argument("--lr", type=float, default=2e-3)
+    words.add_argument("--budget", type=int, default=120_000, help="weights of a network")
+    words.add_argument("--threads", type=int, default=1)
+    return words.parse_args()
+
+
+if __name__ == "__main__":
+    main()
