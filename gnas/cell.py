@@ -82,7 +82,7 @@ class Cell(nn.Module):
 
     def _activated(self, out: Tensor, mask: Tensor | None) -> Tensor:
         norm = self.norm
-        if norm is not None and self.training and not self.config.slope:
+        if norm is not None and fused.serves(self.training) and not self.config.slope:
             return norm.relu_mix(out, mask, None, self.alone)
         out = out if norm is None else norm(out, mask)
         return F.leaky_relu(out, self.config.slope) if self.config.slope else F.relu(out)

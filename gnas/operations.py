@@ -109,7 +109,8 @@ class StackedBatchNorm(nn.Module):
         targets: fused.Groups,
         before: Sequence[Tensor] = (),
     ) -> Tensor:
-        """While training: norm, ReLU and the weighted sum into targets, as one function with its own backward pass.
+        """Norm, ReLU and the weighted sum into targets, as one function: in training with its own backward pass, in
+        evaluation without any (``fused.serves``).
 
         ``before``: what the targets hold already, one tensor each.
         """
@@ -118,7 +119,8 @@ class StackedBatchNorm(nn.Module):
                 mixed = _mixed(F.relu(StackedBatchNorm.forward(self, y, mask)), weights, targets)
             return mixed + torch.stack(tuple(before)) if before else mixed
         running = fused.Norm(self.running_mean, self.running_var, self.momentum, self.eps, mask, self.tickets)
-        return fused.norm_relu_mix(y, self.weight, self.bias, weights, targets, running, before)
+        mix = fused.norm_relu_mix if self.training else fused.running_norm_relu_mix
+        return mix(y, self.weight, self.bias, weights, targets, running, before)
 
 
 def _mixed(active: Tensor, weights: Tensor | None, targets: fused.Groups) -> Tensor:

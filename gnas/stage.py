@@ -98,7 +98,7 @@ class Transform(nn.Module):
         targets: fused.Groups,
         before: Sequence[Tensor],
     ) -> Tensor:
-        """The same while training, weighted and added into targets, as one function with its own backward pass."""
+        """The same, weighted and added into targets, as one function (see ``StackedBatchNorm.relu_mix``)."""
         assert self.norm is not None
         return self.norm.relu_mix(self.linear(h), mask, weights, targets, before)
 
@@ -135,7 +135,7 @@ class Stage(nn.Module):
     ) -> Sequence[Tensor]:
         """Its targets with what the stage adds to them; ``weights`` has one number for each of ``slots``."""
         known = [target in nodes for target in self.targets]
-        if self.training and self.fusable and self.transform is not None:
+        if fused.serves(self.training) and self.fusable and self.transform is not None:
             raw = self.raw(nodes, x, batch) if self.gates is None else self._gated(nodes, x, self.gates)
             before = [nodes[target] for target in self.targets] if all(known) else []
             mixed = _each(self.transform.mixed(raw, batch.node_mask, weights, self.groups, before))

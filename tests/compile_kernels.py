@@ -65,6 +65,8 @@ def main() -> None:
     for model in (supernet, several, network):
         out = model.train()(batch)
         out.square().sum().backward()
+        with torch.no_grad():
+            model.eval()(batch)
     fused.product(
         torch.randn(2, 4096, 16, requires_grad=True), torch.randn(2, 16, 16, requires_grad=True)
     ).sum().backward()

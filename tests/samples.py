@@ -60,9 +60,10 @@ def shake(module: nn.Module, seed: int = 0) -> nn.Module:
     """
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for name, value in module.state_dict().items():
+        kept = module.state_dict()  # what is not is no weight: constants of the task
+        for name, value in [*module.named_parameters(), *module.named_buffers()]:
             last = name.rsplit(".", 1)[-1]
-            if not value.is_floating_point():
+            if name not in kept or not value.is_floating_point():
                 continue
             noise = torch.randn(value.shape, generator=generator, dtype=torch.float64)
             if name.startswith("head."):

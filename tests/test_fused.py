@@ -122,6 +122,38 @@ def test_norm_relu_mix(
     assert_near(norm.var[:, 0], 0.9 + 0.1 * spread, tolerance)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("weighted", "holding"), [(False, "none"), (True, "none"), (True, "adjacent"), (False, "apart")]
+)
+@pytest.mark.parametrize(("nodes", "channels"), [(7, 3), (1, 4), (70, 70)])
+def test_norm_relu_mix_with_running_statistics(
+    nodes: int, channels: int, weighted: bool, holding: str, dtype: torch.dtype, device: str
+) -> None:
+    y, weight, bias, p, mean = (
+        leaf(*shape, seed=k, dtype=dtype, device=device)
+        for k, shape in enumerate([(3, nodes, channels), (3, 1, channels), (3, 1, channels), (3,), (3, 1, channels)])
+    )
+    var = mean.detach().square() + 0.1
+    kept = (mean.detach().clone(), var.clone())
+    tickets = torch.zeros(3 * 3, dtype=torch.int32, device=device)
+    norm = fused.Norm(mean.detach(), var, 0.1, 1e-5, None, tickets)
+    held = leaf(3, nodes, channels, seed=9, dtype=dtype, device=device)
+    before = {"none": (), "adjacent": held.unbind()[1:], "apart": (held[2], held[0])}[holding]
+    targets = fused.Groups([1, 0, 1]).to(device)
+    out = fused.running_norm_relu_mix(y, weight, bias, p if weighted else None, targets, norm, before)
+    own = [F.batch_norm(y[k], kept[0][k, 0], var[k, 0], weight[k, 0], bias[k, 0], False) for k in range(3)]
+    mixed = [F.relu(one) * (p[k] if weighted else 1) for k, one in enumerate(own)]
+    wanted = torch.stack([mixed[1], mixed[0] + mixed[2]])
+    if before:
+        wanted = wanted + torch.stack(tuple(before))
+    assert_near(out, wanted.detach(), 20 * TOLERANCE[dtype])
+    assert not out.requires_grad
+    assert torch.equal(norm.mean, kept[0])
+    assert torch.equal(norm.var, kept[1])
+
+
 @pytest.mark.parametrize("parts", [1, 2, 3, 12])
 def test_a_weight_gradient_in_parts(parts: int) -> None:
     h, grad = torch.randn(2, 12, 3, dtype=torch.float64), torch.randn(2, 12, 4, dtype=torch.float64)

@@ -17,12 +17,13 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import SAGEConv
 
-from gnas import gap
+from gnas import baselines, gap
 from gnas.errors import InputError
 from gnas.genotype import Genotype
 from gnas.graph import GraphBatch
 from gnas.network import GAPConv, GraphModule, Network, width_for
 from gnas.space import SearchSpace
+from gnas.supernet import Supernet
 from gnas.tasks import Task
 
 LEVELS = ("graph", "node", "edge")
@@ -249,6 +250,25 @@ def test_number_of_weights_is_what_the_formula_gives(
     what, channels = task(level, categories), 4 * quarter
     net = Network(genotype, what, channels, norm=norm, operations=OWN)
     assert net.num_weights() == closed_form(genotype, what, channels, norm)
+
+
+@pytest.mark.parametrize("kind", ["network", "reference", "supernet", "gatedgcn", "gin"])
+def test_evaluation_is_the_same_with_and_without_gradients(kind: str) -> None:
+    """Without gradients the norms are fused; with them they are plain operations."""
+    what = task("node")
+    if kind == "supernet":
+        net: GraphModule = Supernet(SearchSpace(), what, 8, 2)
+    elif kind in ("network", "reference"):
+        space = SearchSpace(variant="paper" if kind == "network" else kind)
+        net = Network(space.sample(np.random.default_rng(0), 3), what, 8)
+    else:
+        net = baselines.build(kind, what, num_layers=2)
+    net = shake(net).double().eval()
+    graphs = Batch.from_data_list([random_graph(9, 20, seed=1), random_graph(6, 11, seed=3, isolated=2)])
+    batch = pad(GraphBatch.from_pyg(graphs))
+    with torch.no_grad():
+        fused = net(batch)
+    assert_near(fused, net(batch).detach(), 1e-11)
 
 
 def test_width_for_is_the_largest_under_the_budget() -> None:

@@ -22,7 +22,18 @@ from gnas.errors import choose
 from gnas.fused import torch_gates, torch_norm
 from gnas.fused.linear import product
 
-__all__ = ["GatePlan", "Gates", "Groups", "Norm", "gate", "implementation", "norm_relu_mix", "product"]
+__all__ = [
+    "GatePlan",
+    "Gates",
+    "Groups",
+    "Norm",
+    "gate",
+    "implementation",
+    "norm_relu_mix",
+    "product",
+    "running_norm_relu_mix",
+    "serves",
+]
 
 IMPLEMENTATIONS = ("torch", "triton")
 IDENTITY, SPARSE, DENSE = 0, 1, 2
@@ -168,6 +179,30 @@ def norm_relu_mix(
         y, before = y.float(), [one.float() for one in before]
     with torch.autocast(y.device.type, enabled=False):  # the statistics are sums over all nodes
         return _NormReluMix.apply(y, weight, bias, p, targets, norm, *before)  # type: ignore[no-any-return]
+
+
+@torch.no_grad()
+def running_norm_relu_mix(
+    y: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    p: Tensor | None,
+    targets: Groups,
+    norm: Norm,
+    before: Sequence[Tensor] = (),
+) -> Tensor:
+    """The same in evaluation, with the running statistics; it has no gradient."""
+    if _half(y, *before):
+        y, before = y.float(), [one.float() for one in before]
+    with torch.autocast(y.device.type, enabled=False):
+        return _module(y, "norm").norm_running(  # type: ignore[no-any-return]
+            y.contiguous(), weight, bias, p, targets, norm, _together(before)
+        )
+
+
+def serves(training: bool) -> bool:
+    """Whether the fused norms can be used: in training they bring their gradient, in evaluation they have none."""
+    return training or not torch.is_grad_enabled()
 
 
 class _NormReluMix(torch.autograd.Function):

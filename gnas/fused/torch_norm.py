@@ -28,6 +28,15 @@ def norm_forward(
     return mixed if before is None else mixed + before, [centred, active, rstd, count]
 
 
+def norm_running(
+    y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm, before: Tensor | None
+) -> Tensor:
+    """Outputs with the running statistics."""
+    scale = weight * torch.rsqrt(norm.var + norm.eps)
+    mixed = _mix(torch.addcmul(bias - norm.mean * scale, y, scale).relu_(), p, targets)
+    return mixed if before is None else mixed + before
+
+
 def norm_backward(
     grad: Tensor, weight: Tensor, p: Tensor | None, saved: list[Tensor], targets: Groups, mask: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:

@@ -108,10 +108,13 @@ def _statistics(
 
 @triton.jit
 def _apply(
-    y, weight, bias, p, mean, rstd, order, ptr, before, out, nodes, channels,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr, ADDED: tl.constexpr,
+    y, weight, bias, p, mean, spread, order, ptr, before, out, nodes, channels, eps,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr, ADDED: tl.constexpr, RUNNING: tl.constexpr,
 ):  # fmt: skip
-    """Normalise, ReLU and add up the operations of one target, and what it holds already."""
+    """Normalise, ReLU and add up the operations of one target, and what it holds already.
+
+    ``spread`` is 1 / sqrt(variance + eps), or the running variance itself.
+    """
     target = tl.program_id(2)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -125,7 +128,10 @@ def _apply(
     for k in range(tl.load(ptr + target), tl.load(ptr + target + 1)):
         operation = tl.load(order + k)
         place = operation * channels + channel
-        scale = tl.load(rstd + place, mask=wide, other=0.0) * tl.load(weight + place, mask=wide, other=0.0)
+        scale = tl.load(spread + place, mask=wide, other=0.0)
+        if RUNNING:
+            scale = 1.0 / tl.sqrt(scale + eps)
+        scale *= tl.load(weight + place, mask=wide, other=0.0)
         shift = tl.load(bias + place, mask=wide, other=0.0) - tl.load(mean + place, mask=wide, other=0.0) * scale
         value = tl.load(y + operation.to(tl.int64) * nodes * channels + at, mask=inside, other=0.0).to(tl.float32)
         value = tl.maximum(value * scale[None, :] + shift[None, :], 0.0)
@@ -255,12 +261,36 @@ def norm_forward(
         y, norm.mask, parts, counts, norm.tickets, norm.mean, norm.var, mean, rstd, counts[-1:], nodes, channels, size,
         norm.momentum, norm.eps, MASKED=norm.mask is not None, **REDUCE,
     )  # fmt: skip
+    out = _applied(y, weight, bias, p, mean, rstd, targets, norm, before, running=False)
+    return out, [y, bias, mean, rstd, counts[-1:], norm.tickets]
+
+
+def norm_running(
+    y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm, before: Tensor | None
+) -> Tensor:
+    """Outputs with the running statistics."""
+    return _applied(y, weight, bias, p, norm.mean, norm.var, targets, norm, before, running=True)
+
+
+def _applied(
+    y: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    p: Tensor | None,
+    mean: Tensor,
+    spread: Tensor,
+    targets: Groups,
+    norm: Norm,
+    before: Tensor | None,
+    running: bool,
+) -> Tensor:
+    _, nodes, channels = y.shape
     out = y.new_empty(targets.count, nodes, channels)
     _apply[(triton.cdiv(nodes, APPLY["ROWS"]), triton.cdiv(channels, APPLY["BLOCK"]), targets.count)](
-        y, weight, bias, p, mean, rstd, targets.order, targets.ptr, before, out, nodes, channels,
-        WEIGHTED=p is not None, ADDED=before is not None, **APPLY,
+        y, weight, bias, p, mean, spread, targets.order, targets.ptr, before, out, nodes, channels, norm.eps,
+        WEIGHTED=p is not None, ADDED=before is not None, RUNNING=running, **APPLY,
     )  # fmt: skip
-    return out, [y, bias, mean, rstd, counts[-1:], norm.tickets]
+    return out
 
 
 def norm_backward(
