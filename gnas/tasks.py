@@ -222,6 +222,8 @@ class Encoder(nn.Module):
         self.structure = task.structure
         if self.structure:
             self.measured = nn.Linear(len(self.structure), channels, bias=False)
+            # At first a network reads its columns alone: random maps of what all nodes have would drown a rare category.
+            nn.init.zeros_(self.measured.weight)
             self.register_buffer("center", torch.tensor(task.structure_center), persistent=False)
             self.register_buffer("scale", torch.tensor(task.structure_scale), persistent=False)
 
