@@ -2,11 +2,13 @@
 
     python benchmarks/norms.py                      # two to four minutes for each of five trainings on a CPU core
     python benchmarks/norms.py --datasets cluster --outputs leaves
+    python benchmarks/norms.py --datasets cifar10 --graphs 4000      # needs the dataset
 
-A short training on a part of PATTERN or CLUSTER (2,000 graphs of our generator). After every epoch validation is measured
-twice with the same weights: with the running averages, as PyTorch keeps them, and with statistics taken anew over the training
-graphs (``precise_norms``). CLUSTER: the links of the network kept in results/cluster, its output built of the third level, of all
+A short training on a part of PATTERN or CLUSTER (2,000 graphs of our generator), or of CIFAR10. After every epoch validation is
+measured twice with the same weights: with the running averages, as PyTorch keeps them, and with statistics taken anew over
+the training graphs (``precise_norms``). CLUSTER: the links of the network kept in results/cluster, its output built of the third level, of all
 latent nodes, and of those that feed no other. PATTERN: a cell of sum, mean and max, ``formula``, and the same without max.
+CIFAR10: a cell of max alone, which searches on superpixels choose.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ CELLS = {
     "sum, mean, max": "[dense(sum(sparse)) | dense(mean(sparse)) | sparse(max(sparse))]",
     "sum, mean": "[dense(sum(sparse)) | dense(mean(sparse)) | dense]",
 }
+SUPERPIXELS = {"max": "[sparse(max(sparse)) | dense(max(dense)) | sparse(max)]"}
 BATCHES = 16
 
 
@@ -55,7 +58,9 @@ def main() -> None:
 
 def arguments() -> argparse.Namespace:
     words = parser(__doc__, "norms.csv")
-    words.add_argument("--datasets", nargs="+", choices=("pattern", "cluster"), default=["pattern", "cluster"])
+    words.add_argument(
+        "--datasets", nargs="+", choices=("pattern", "cluster", "cifar10"), default=["pattern", "cluster"]
+    )
     words.add_argument("--outputs", nargs="+", choices=("third", "all", "leaves"), default=["third", "all", "leaves"])
     words.add_argument("--graphs", type=int, default=2000, help="to train on; a quarter as many to validate")
     words.add_argument("--epochs", type=int, default=10)
@@ -67,6 +72,10 @@ def arguments() -> argparse.Namespace:
 def drawn(name: str, graphs: int) -> Benchmark:
     """A part of the dataset: the same model, fewer graphs."""
     counts = (graphs, max(graphs // 4, 1), max(graphs // 4, 1))
+    if name == "cifar10":
+        whole = gnas.load(name)
+        parts = {k: s.select(range(n)) for (k, s), n in zip(whole.splits().items(), counts, strict=True)}
+        return dataclasses.replace(whole, **parts)
     splits = {split: sbm.graph_set(name, part) for split, part in generate(sbm.MODELS[name], counts).items()}
     task = gnas.load(f"{name}-mini").task
     values = {"pattern": (3, 2), "cluster": (7, 6)}[name]
@@ -78,7 +87,8 @@ def networks(name: str, outputs: list[str]) -> dict[str, Genotype]:
     """What is trained, by name."""
     if name == "cluster":
         return {f"kept, {output}": load_genotype(KEPT).with_output(output) for output in outputs}
-    return {about: Genotype((gap.genotype(cell)[0],) * 4) for about, cell in CELLS.items()}
+    cells = SUPERPIXELS if name == "cifar10" else CELLS
+    return {about: Genotype((gap.genotype(cell)[0],) * 4) for about, cell in cells.items()}
 
 
 def measure(benchmark: Benchmark, name: str, genotype: Genotype, chosen: argparse.Namespace, rows: Rows) -> None:

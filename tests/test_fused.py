@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 
 import pytest
 import torch
 import torch.nn.functional as F
-from samples import assert_near
+from samples import assert_near, random_graph, shake
 from torch import Tensor
 
-from gnas import fused
+from gnas import fused, gap
 from gnas.fused import linear
+from gnas.genotype import Genotype
+from gnas.network import Network
+from gnas.tasks import Task
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # test_aggregate.py runs this file so
 GPU = pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")])
@@ -210,3 +214,26 @@ def test_norms_at_once_and_again_and_again() -> None:
     for one in found[1:]:
         assert all(torch.equal(a, b) for a, b in zip(found[0], one, strict=True))
     assert_near(found[0][1][:, 0], 0.1 * y.mean(1), 1e-5)
+
+
+@pytest.mark.skipif(not (INTERPRETED or torch.cuda.is_available()), reason="needs Triton's interpreter or a GPU")
+@pytest.mark.parametrize("training", [True, False])
+def test_the_compiler_is_kept_out_of_the_kernels(training: bool) -> None:
+    """Its tracer cannot follow them: the cell around them is compiled, they are called as they are."""
+    device = "cpu" if INTERPRETED else "cuda"
+    cell = gap.genotype("[dense(sum(sparse)) | sparse(max)]")[0]
+    task = Task("node", "regression", 1, in_channels=4)
+    net = shake(Network(Genotype((cell,)), task, 8)).to(device).train(training)
+    batch = random_graph(9, 20, seed=1)
+    given = (batch.x.float().to(device), batch.edge_index.to(device))
+    plain, compiled = copy.deepcopy(net), copy.deepcopy(net)
+    compiled.cells[0].forward = torch.compile(compiled.cells[0].forward, backend="aot_eager")  # type: ignore[method-assign]
+    with torch.set_grad_enabled(training):
+        out, wanted = compiled(*given), plain(*given)
+        assert_near(out, wanted, 1e-5)
+        if training:
+            ours, theirs = (
+                list(torch.autograd.grad(one.square().sum(), list(net.parameters())))
+                for one, net in ((out, compiled), (wanted, plain))
+            )
+            assert_near(ours, theirs, 1e-4)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -55,10 +55,26 @@ def implementation(device: torch.device) -> str:
 
 
 def _module(h: Tensor, part: str) -> ModuleType:
-    # The kernels compute in float32; float64 is for tests and checks.
-    if implementation(h.device) == "triton" and h.dtype != torch.float64:
+    if _uses_kernels(h):
         return importlib.import_module(f"gnas.fused.triton_{part}")
     return {"gates": torch_gates, "norm": torch_norm}[part]
+
+
+def _uses_kernels(h: Tensor) -> bool:
+    # They compute in float32; float64 is for tests and checks.
+    return implementation(h.device) == "triton" and h.dtype != torch.float64
+
+
+@torch.compiler.disable
+def _untraced(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+def _run(function: Callable[..., Any], first: Tensor, *more: Any) -> Any:
+    """Call a function that may start our kernels: PyTorch's tracer cannot follow those, so it is kept out."""
+    if torch.compiler.is_compiling() and _uses_kernels(first):
+        return _untraced(function, first, *more)
+    return function(first, *more)
 
 
 def _half(*tensors: Tensor) -> bool:
@@ -117,7 +133,7 @@ def gate(h: Tensor, x: Tensor, gates: Gates, plan: GatePlan) -> Tensor:
     if _half(h, x, gates.dense):
         h, x, gates = h.float(), x.float(), Gates(*(part.float() for part in gates))
     with torch.autocast(h.device.type, enabled=False):
-        return _Gate.apply(h.contiguous(), x.contiguous(), *gates, plan)  # type: ignore[no-any-return]
+        return _run(_Gate.apply, h.contiguous(), x.contiguous(), *gates, plan)  # type: ignore[no-any-return]
 
 
 class _Gate(torch.autograd.Function):
@@ -178,7 +194,7 @@ def norm_relu_mix(
     if _half(y, *before):
         y, before = y.float(), [one.float() for one in before]
     with torch.autocast(y.device.type, enabled=False):  # the statistics are sums over all nodes
-        return _NormReluMix.apply(y, weight, bias, p, targets, norm, *before)  # type: ignore[no-any-return]
+        return _run(_NormReluMix.apply, y, weight, bias, p, targets, norm, *before)  # type: ignore[no-any-return]
 
 
 @torch.no_grad()
@@ -195,9 +211,9 @@ def running_norm_relu_mix(
     if _half(y, *before):
         y, before = y.float(), [one.float() for one in before]
     with torch.autocast(y.device.type, enabled=False):
-        return _module(y, "norm").norm_running(  # type: ignore[no-any-return]
-            y.contiguous(), weight, bias, p, targets, norm, _together(before)
-        )
+        together = _together(before)
+        run = _module(y, "norm").norm_running
+        return _run(run, y.contiguous(), weight, bias, p, targets, norm, together)  # type: ignore[no-any-return]
 
 
 def serves(training: bool) -> bool:

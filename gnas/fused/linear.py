@@ -16,8 +16,9 @@ SHORTEST = 128  # nodes; a shorter inner dimension is not worth a product of its
 
 def product(h: Tensor, weight: Tensor) -> Tensor:
     """``h @ weight`` of stacks: ``[count, nodes, in] @ [count, in, out]``."""
-    # In mixed precision autograd keeps track of the types.
-    if h.is_cuda and not torch.is_autocast_enabled("cuda") and h.is_contiguous():
+    # In mixed precision autograd keeps track of the types; a compiler makes kernels of its own.
+    own = torch.is_autocast_enabled("cuda") or torch.compiler.is_compiling()
+    if h.is_cuda and not own and h.is_contiguous():
         return _Product.apply(h, weight)  # type: ignore[no-any-return]
     return torch.bmm(h, weight)
 
