@@ -119,8 +119,7 @@ class StackedBatchNorm(nn.Module):
                 mixed = _mixed(F.relu(StackedBatchNorm.forward(self, y, mask)), weights, targets)
             return mixed + torch.stack(tuple(before)) if before else mixed
         running = fused.Norm(self.running_mean, self.running_var, self.momentum, self.eps, mask, self.tickets)
-        mix = fused.norm_relu_mix if self.training else fused.running_norm_relu_mix
-        return mix(y, self.weight, self.bias, weights, targets, running, before)
+        return fused.norm_relu_mix(y, self.weight, self.bias, weights, targets, running, before, self.training)
 
 
 def _mixed(active: Tensor, weights: Tensor | None, targets: fused.Groups) -> Tensor:

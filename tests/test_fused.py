@@ -146,7 +146,7 @@ def test_norm_relu_mix_with_running_statistics(
     held = leaf(3, nodes, channels, seed=9, dtype=dtype, device=device)
     before = {"none": (), "adjacent": held.unbind()[1:], "apart": (held[2], held[0])}[holding]
     targets = fused.Groups([1, 0, 1]).to(device)
-    out = fused.running_norm_relu_mix(y, weight, bias, p if weighted else None, targets, norm, before)
+    out = fused.norm_relu_mix(y, weight, bias, p if weighted else None, targets, norm, before, training=False)
     own = [F.batch_norm(y[k], kept[0][k, 0], var[k, 0], weight[k, 0], bias[k, 0], False) for k in range(3)]
     mixed = [F.relu(one) * (p[k] if weighted else 1) for k, one in enumerate(own)]
     wanted = torch.stack([mixed[1], mixed[0] + mixed[2]])

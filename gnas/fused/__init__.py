@@ -31,7 +31,6 @@ __all__ = [
     "implementation",
     "norm_relu_mix",
     "product",
-    "running_norm_relu_mix",
     "serves",
 ]
 
@@ -185,35 +184,21 @@ def norm_relu_mix(
     targets: Groups,
     norm: Norm,
     before: Sequence[Tensor] = (),
+    training: bool = True,
 ) -> Tensor:
-    """Batch norm with batch statistics, ReLU, and the weighted sum into targets, added to what they hold ``before``.
+    """Batch norm, ReLU, and the weighted sum into targets, added to what they hold ``before``.
 
     ``y`` is ``[operations, nodes, channels]``, ``p`` one weight an operation (None: all 1); returns ``[targets, nodes,
-    channels]``.
+    channels]``. In training the statistics are the batch's; in evaluation the running ones, and there is no gradient.
     """
     if _half(y, *before):
         y, before = y.float(), [one.float() for one in before]
     with torch.autocast(y.device.type, enabled=False):  # the statistics are sums over all nodes
-        return _run(_NormReluMix.apply, y, weight, bias, p, targets, norm, *before)  # type: ignore[no-any-return]
-
-
-@torch.no_grad()
-def running_norm_relu_mix(
-    y: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    p: Tensor | None,
-    targets: Groups,
-    norm: Norm,
-    before: Sequence[Tensor] = (),
-) -> Tensor:
-    """The same in evaluation, with the running statistics; it has no gradient."""
-    if _half(y, *before):
-        y, before = y.float(), [one.float() for one in before]
-    with torch.autocast(y.device.type, enabled=False):
-        together = _together(before)
-        run = _module(y, "norm").norm_running
-        return _run(run, y.contiguous(), weight, bias, p, targets, norm, together)  # type: ignore[no-any-return]
+        if training:
+            return _run(_NormReluMix.apply, y, weight, bias, p, targets, norm, *before)  # type: ignore[no-any-return]
+        with torch.no_grad():
+            run, held = _module(y, "norm").norm_running, _together(before)
+            return _run(run, y.contiguous(), weight, bias, p, targets, norm, held)  # type: ignore[no-any-return]
 
 
 def serves(training: bool) -> bool:
