@@ -6,9 +6,9 @@
 
 A short training on a part of PATTERN or CLUSTER (2,000 graphs of our generator), or of CIFAR10. After every epoch validation is
 measured twice with the same weights: with the running averages, as PyTorch keeps them, and with statistics taken anew over
-the training graphs (``precise_norms``). CLUSTER: the links of the network kept in results/cluster, its output built of the third level, of all
-latent nodes, and of those that feed no other. PATTERN: a cell of sum, mean and max, ``formula``, and the same without max.
-CIFAR10: a cell of max alone, which searches on superpixels choose.
+the training graphs (``precise_norms``). CLUSTER: the links of the network kept in results/cluster, its output built of the third
+level, of all latent nodes, and of those that feed no other. PATTERN: a cell of sum, mean and max, ``formula``, and the same
+without max. CIFAR10: a cell of max alone, which searches on superpixels choose.
 """
 
 from __future__ import annotations
