@@ -79,6 +79,8 @@ class Settings:
             clean[name] = _converted(name, value, kinds[name])
         if clean.get("output"):
             choose(clean["output"], OUTPUTS, "output")
+        if not 0 <= clean.get("dropout", 0.0) < 1:
+            raise InputError(f"setting dropout is {clean['dropout']}; it must be at least 0 and less than 1")
         return dataclasses.replace(self, **clean)
 
     def space(self) -> SearchSpace:

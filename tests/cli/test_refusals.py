@@ -22,6 +22,7 @@ from gnas.runs import Interrupted
         (("search", "cluster-mini", "--strategy", "singel-level"), ("did you mean 'single-level'",)),
         (("search", "cluster-mini", "--set", "chanels=3"), ("did you mean 'channels'",)),
         (("search", "cluster-mini", "--set", "channels"), ("KEY=VALUE",)),
+        (("search", "cluster-mini", "--set", "dropout=2"), ("dropout is 2.0", "less than 1")),
         (("search", "cluster-mini", "--set", "train_settings.clp=1"), ("did you mean 'clip'",)),
         (("search", "cluster-mini", "--preset", "fats"), ("did you mean 'fast'",)),
         (("search", "cluster-mini", "--baselines", "gcm"), ("did you mean 'gcn'",)),
