@@ -118,18 +118,19 @@ def _forever(loop: GradientSearch | Trainer) -> Iterator[tuple[Planned, ...]]:
 
 
 def evaluation(ready: Work) -> Work:
-    """Evaluation of the validation split by the first search or training of this work, batch by batch."""
+    """Evaluation of the validation split by the first search or training of this work, batch by batch.
+
+    The model stays in evaluation mode: changing it visits every module, which takes the host longer than a small batch the GPU.
+    """
     first = ready.kept[0]  # type: ignore[index]
     evaluator = first.evaluator if isinstance(first, GradientSearch) else first.evaluators["val"]
-    first_model = evaluator.model
+    evaluator.model.eval()
     turn = itertools.cycle(evaluator.plan)
 
     def step() -> None:
-        first_model.eval()
         with evaluator.engine.on_stream():
             evaluator.meter.reset()
         evaluator.engine(next(turn))
-        first_model.train()
 
     return Work(step, ready)
 
