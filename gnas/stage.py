@@ -185,14 +185,15 @@ class Stage(nn.Module):
         h = nodes[unique[0]][None] if len(unique) == 1 else torch.stack([nodes[s] for s in unique])
         c = h.size(2)
         empty = h.new_empty
-        gates = fused.Gates(empty(0, 2 * c, 1), empty(0, 1, 1), empty(0, h.size(1), c), empty(0, 1, c))
+        weight, bias, dense, dense_bias = empty(0, 2 * c, 1), empty(0, 1, 1), empty(0, h.size(1), c), empty(0, 1, c)
         for kind, operation in self.kinds.items():
             if isinstance(operation, SparseFilter):
-                gates = gates._replace(weight=operation.gate.weight, bias=cast(Tensor, operation.gate.bias))
+                weight, bias = operation.gate.weight, cast(Tensor, operation.gate.bias)
             if isinstance(operation, DenseFilter):
                 rows = [unique.index(s) for s in self.sources[kind]]
                 dense = _dense_gates(with_input(h, x), operation.gate.weight, rows)
-                gates = gates._replace(dense=dense, dense_bias=cast(Tensor, operation.gate.bias))
+                dense_bias = cast(Tensor, operation.gate.bias)
+        gates = fused.Gates(weight, bias, dense, dense_bias)  # not changed later: torch.compile cannot follow `_replace`
         return fused.gate(h, x, gates, plan)
 
     def places(self) -> dict[tuple[int, int, str], list[tuple[nn.Module, int]]]:

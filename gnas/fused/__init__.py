@@ -70,10 +70,7 @@ def _untraced(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _run(function: Callable[..., Any], first: Tensor, *more: Any) -> Any:
-    """Call a function that may start our kernels: PyTorch's tracer cannot follow those, so it is kept out.
-
-    All of a function, not its inner part: the tracer cannot leave and come back inside of ``torch.autocast``.
-    """
+    """Call a function that may start our kernels: PyTorch's tracer cannot follow those, so it is kept out."""
     if torch.compiler.is_compiling() and _uses_kernels(first):
         return _untraced(function, first, *more)
     return function(first, *more)
@@ -132,14 +129,10 @@ def gate(h: Tensor, x: Tensor, gates: Gates, plan: GatePlan) -> Tensor:
     ``h`` is ``[sources, nodes, channels]``, ``x`` the cell's input. A sparse gate is one number a node, so its linear map is
     computed here too; a dense one is a matrix product and comes ready but for its bias.
     """
-    return _run(_gate, h, x, gates, plan)  # type: ignore[no-any-return]
-
-
-def _gate(h: Tensor, x: Tensor, gates: Gates, plan: GatePlan) -> Tensor:
     if _half(h, x, gates.dense):
         h, x, gates = h.float(), x.float(), Gates(*(part.float() for part in gates))
     with torch.autocast(h.device.type, enabled=False):
-        return _Gate.apply(h.contiguous(), x.contiguous(), *gates, plan)  # type: ignore[no-any-return]
+        return _run(_Gate.apply, h.contiguous(), x.contiguous(), *gates, plan)  # type: ignore[no-any-return]
 
 
 class _Gate(torch.autograd.Function):
@@ -198,27 +191,14 @@ def norm_relu_mix(
     ``y`` is ``[operations, nodes, channels]``, ``p`` one weight an operation (None: all 1); returns ``[targets, nodes,
     channels]``. In training the statistics are the batch's; in evaluation the running ones, and there is no gradient.
     """
-    return _run(_norm_relu_mix, y, weight, bias, p, targets, norm, before, training)  # type: ignore[no-any-return]
-
-
-def _norm_relu_mix(
-    y: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    p: Tensor | None,
-    targets: Groups,
-    norm: Norm,
-    before: Sequence[Tensor],
-    training: bool,
-) -> Tensor:
     if _half(y, *before):
         y, before = y.float(), [one.float() for one in before]
     with torch.autocast(y.device.type, enabled=False):  # the statistics are sums over all nodes
         if training:
-            return _NormReluMix.apply(y, weight, bias, p, targets, norm, *before)  # type: ignore[no-any-return]
+            return _run(_NormReluMix.apply, y, weight, bias, p, targets, norm, *before)  # type: ignore[no-any-return]
         with torch.no_grad():
             run, held = _module(y, "norm").norm_running, _together(before)
-            return run(y.contiguous(), weight, bias, p, targets, norm, held)  # type: ignore[no-any-return]
+            return _run(run, y.contiguous(), weight, bias, p, targets, norm, held)  # type: ignore[no-any-return]
 
 
 def serves(training: bool) -> bool:
