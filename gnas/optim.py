@@ -58,10 +58,10 @@ def restore(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
 
 @torch.no_grad()
 def exponential_average(average: nn.Module, model: nn.Module, decay: float) -> None:
-    """average = decay * average + (1 - decay) * model, for weights and running statistics."""
-    for mine, new in zip(average.state_dict().values(), model.state_dict().values(), strict=True):
-        if mine.is_floating_point():
-            mine.lerp_(new, 1 - decay)
+    """average = decay * average + (1 - decay) * model, for weights and running statistics; a few kernels for all of them."""
+    pairs = zip(average.state_dict().values(), model.state_dict().values(), strict=True)
+    mine, new = zip(*((one, other) for one, other in pairs if one.is_floating_point()), strict=True)
+    torch._foreach_lerp_(mine, new, 1 - decay)
 
 
 def use_precision(precision: str) -> None:

@@ -58,7 +58,8 @@ class TrainConfig:
             number = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
             if not (number and low <= value <= high):
                 kind = "a whole number" if whole else "a number"
-                raise InputError(f"{name} is {value!r}; it must be {kind} from {low:g} to {high:g}")
+                limits = f"from {low:g} to {high:g}" if high < math.inf else f"of at least {low:g}"
+                raise InputError(f"{name} is {value!r}; it must be {kind} {limits}")
 
     @staticmethod
     def paper(dataset: str) -> TrainConfig:
