@@ -6,12 +6,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from gnas.errors import InputError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 @dataclass(frozen=True)
@@ -222,6 +225,8 @@ class GraphSet:
         """One graph as a PyG ``Data``."""
         if not -len(self) <= index < len(self):
             raise IndexError(index)
+        from torch_geometric.data import Data  # late: it takes as long to import as torch itself
+
         one = self.select(torch.tensor([index % len(self)]))
         data = Data(x=one.x, edge_index=one.edge_index.long(), y=one.y)
         for name in ("mask", "edge_attr", "pos"):

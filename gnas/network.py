@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from gnas.cell import Cell
 from gnas.errors import InputError
@@ -17,6 +16,9 @@ from gnas.graph import GraphBatch
 from gnas.operations import variant
 from gnas.stage import CellConfig, OperationTypes
 from gnas.tasks import Encoder, Head, Task
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 class GraphModule(nn.Module):

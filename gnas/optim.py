@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import nn
+
+
+def _plain(kind: type[torch.optim.Optimizer]) -> Any:
+    """One of PyTorch's optimisers without the wraps that import its compiler, a thousand modules, at the first step.
+
+    The wraps keep the compiler out of a method, or are for steps that are differentiated; no step here is either.
+    """
+    names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
+    methods = {name: inspect.unwrap(getattr(kind, name)) for name in names}
+    return type(kind.__name__, (kind,), {**methods, "step": torch.no_grad()(inspect.unwrap(kind.step))})
+
+
+Adam, AdamW, SGD = (_plain(kind) for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD))
 
 
 def adam(
@@ -19,7 +33,7 @@ def adam(
     decoupled: bool = False,
 ) -> torch.optim.Optimizer:
     """Adam (``decoupled``: AdamW); on a GPU one fused kernel, its learning rate a tensor a recorded step reads."""
-    kind = torch.optim.AdamW if decoupled else torch.optim.Adam
+    kind = AdamW if decoupled else Adam
     if device.type == "cuda":
         rate = torch.tensor(lr, device=device)
         return kind(list(weights), lr=rate, weight_decay=weight_decay, betas=betas, fused=True, capturable=True)
@@ -32,8 +46,8 @@ def sgd(
     """SGD with momentum; on a GPU one fused kernel, its learning rate a tensor a recorded step reads."""
     if device.type == "cuda":
         rate = torch.tensor(lr, device=device)
-        return torch.optim.SGD(list(weights), lr=rate, momentum=momentum, weight_decay=weight_decay, fused=True)
-    return torch.optim.SGD(list(weights), lr=lr, momentum=momentum, weight_decay=weight_decay)
+        return SGD(list(weights), lr=rate, momentum=momentum, weight_decay=weight_decay, fused=True)  # type: ignore[no-any-return]
+    return SGD(list(weights), lr=lr, momentum=momentum, weight_decay=weight_decay)  # type: ignore[no-any-return]
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch_geometric.sampler import BaseSampler, NodeSamplerInput, SamplerOutput
 
 from gnas.datasets.large import ALL, check_sample_neighbors
 from gnas.errors import InputError
 from gnas.graph import GraphBatch, GraphSet, Neighbors
 from gnas.store import Capacity, GraphStore, Planned, Store, moved
+
+if TYPE_CHECKING:
+    from torch_geometric.sampler import NodeSamplerInput, SamplerOutput
 
 
 @dataclass(frozen=True)
@@ -29,15 +31,15 @@ class Sample:
     edges_of_hop: list[int]
 
 
-class NeighborSampler(BaseSampler):
+class NeighborSampler:
     """At most ``num_neighbors[k]`` senders, drawn without replacement, of each node that hop ``k`` reached first.
 
     The rule of PyG's ``NeighborLoader``, on row pointers and in PyTorch operations: PyG's own sampler needs pyg-lib or
-    torch-sparse, which are compiled for each version of torch. It serves PyG's loaders: ``NodeLoader(data, sampler)``.
+    torch-sparse, which are compiled for each version of torch. It serves PyG's loaders, ``NodeLoader(data, sampler)``: it has
+    the methods of PyG's ``BaseSampler``, without being one, which would import PyG for every training.
     """
 
     def __init__(self, source: Tensor, ptr: Tensor, num_neighbors: Sequence[int]) -> None:
-        super().__init__()
         self.source, self.ptr, self.num_neighbors = source, ptr, check_sample_neighbors(num_neighbors) or (ALL,)
         self._place = torch.full((ptr.numel() - 1,), -1, dtype=torch.int32)
 
@@ -76,6 +78,8 @@ class NeighborSampler(BaseSampler):
 
     def sample_from_nodes(self, index: NodeSamplerInput, **kwargs: Any) -> SamplerOutput:
         """What PyG's loaders ask for."""
+        from torch_geometric.sampler import SamplerOutput
+
         part = self.sample(index.node)
         return SamplerOutput(
             part.node,

@@ -98,6 +98,20 @@ print(zoo("gatedgcn", 1).formulas()[0])
     assert (done.stdout, done.stderr) == ("[identity | dense(sum(dense))]\n", "")
 
 
+def test_a_search_and_a_training_import_neither_pyg_nor_the_compiler() -> None:
+    """Two thirds of all modules, half of the time before the first step; who uses them imports them."""
+    code = """
+import sys
+import gnas
+benchmark = gnas.load("molecules-mini")
+found = gnas.search(benchmark, strategy=gnas.SingleLevel(epochs=1), channels=4, num_cells=1).genotype
+gnas.train(lambda: gnas.Network(found, benchmark.task, 4), benchmark, gnas.TrainConfig(epochs=1))
+print(sorted({"torch_geometric", "torch._dynamo", "sympy"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 def test_import_is_quick_and_silent() -> None:
     seconds = []
     for _ in range(3):

@@ -53,6 +53,27 @@ def test_restore_goes_on_and_keeps_the_rates_place(kind: int, tensor: bool) -> N
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), other.parameters(), strict=True))
 
 
+@pytest.mark.parametrize("kind", range(3))
+def test_they_step_as_pytorchs_own(kind: int) -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    twin = copy.deepcopy(model)
+    ours, weights = optimizers(model)[kind], list(twin.parameters())
+    theirs = (
+        torch.optim.Adam(weights, 0.1, (0.5, 0.9), weight_decay=0.01),
+        torch.optim.AdamW(weights, 0.1, weight_decay=0.01),
+        torch.optim.SGD(weights, 0.1, 0.9, weight_decay=0.01),
+    )[kind]
+    for _ in range(4):
+        step(model, ours)
+        step(twin, theirs)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+    assert not any(p.requires_grad and p.grad_fn for p in model.parameters())
+    saved = theirs.state_dict()
+    ours.load_state_dict(saved)
+    assert str(ours.state_dict()) == str(saved)
+
+
 def test_a_saved_tensor_rate_becomes_a_number_on_the_cpu() -> None:
     model = nn.Linear(3, 2)
     optimizer = optimizers(model)[0]
@@ -65,7 +86,9 @@ def test_a_saved_tensor_rate_becomes_a_number_on_the_cpu() -> None:
 
 def test_the_kinds() -> None:
     first, second, third = optimizers(nn.Linear(3, 2))
-    assert [type(o) for o in (first, second, third)] == [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD]
+    kinds = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)
+    assert all(isinstance(one, kind) for one, kind in zip((first, second, third), kinds, strict=True))
+    assert not isinstance(first, torch.optim.AdamW)
     assert first.param_groups[0]["betas"] == (0.5, 0.9)
     assert [o.param_groups[0]["weight_decay"] for o in (first, second, third)] == [0.01] * 3
 

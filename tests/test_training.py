@@ -12,7 +12,7 @@ from samples import shake
 from small import benchmark, builder, stop_after, transductive
 from tiny import SPACE, ring, untimed
 
-from gnas import baselines
+from gnas import baselines, optim
 from gnas.datasets.base import Benchmark
 from gnas.engine import take_turns
 from gnas.errors import InputError
@@ -248,14 +248,14 @@ def trainer_of(config: TrainConfig, seed: int = 2) -> Trainer:
 
 def test_clip(monkeypatch) -> None:
     norms = []
-    step = torch.optim.Adam.step
+    step = optim.Adam.step
 
     def watched(self, *args):
         grads = [p.grad for group in self.param_groups for p in group["params"]]
         norms.append(float(torch.stack([g.norm() for g in grads]).norm()))
         return step(self, *args)
 
-    monkeypatch.setattr(torch.optim.Adam, "step", watched)
+    monkeypatch.setattr(optim.Adam, "step", watched)
     trained()
     free = list(norms)
     norms.clear()
@@ -273,9 +273,9 @@ def test_cosine_and_warmup() -> None:
 
 def test_the_rate_recorded_is_the_rate_used(monkeypatch) -> None:
     used = []
-    step = torch.optim.Adam.step
+    step = optim.Adam.step
     monkeypatch.setattr(
-        torch.optim.Adam, "step", lambda self, *a: (used.append(self.param_groups[0]["lr"]), step(self, *a))[1]
+        optim.Adam, "step", lambda self, *a: (used.append(self.param_groups[0]["lr"]), step(self, *a))[1]
     )
     for schedule in ("plateau", "cosine"):
         used.clear()
@@ -295,7 +295,7 @@ def test_weight_decay_is_decoupled_in_adamw() -> None:
     start = trainer_of(SHORT).model
     for w, a, b in zip(start.parameters(), still.model.parameters(), moved.model.parameters(), strict=True):
         torch.testing.assert_close(b, a - 1e-3 * 0.5 * w, rtol=0, atol=1e-6)
-    assert type(trainer_of(SHORT).optimizer) is torch.optim.Adam
+    assert type(trainer_of(SHORT).optimizer) is optim.Adam
 
 
 def test_averaged_weights_are_judged() -> None:

@@ -69,7 +69,20 @@ def _module(device: torch.device) -> ModuleType:
     return {"reference": reference, "cpu": cpu}[name]
 
 
-@torch.library.custom_op("gnas::reduce", mutates_args=())
+# Declared and implemented in two steps: `torch.library.custom_op` would import PyTorch's compiler at the first call.
+torch.library.define(
+    "gnas::reduce",
+    "(Tensor x, Tensor source, Tensor target, Tensor ptr, Tensor back, Tensor back_ptr, SymInt sum_to, SymInt max_from)"
+    " -> (Tensor, Tensor, Tensor)",
+)
+torch.library.define(
+    "gnas::reduce_backward",
+    "(Tensor grad_sum, Tensor grad_max, Tensor arg, Tensor source, Tensor target, Tensor back, Tensor back_ptr,"
+    " SymInt channels, SymInt max_from) -> Tensor",
+)
+
+
+@torch.library.impl("gnas::reduce", "CompositeExplicitAutograd")
 def _reduce(
     x: Tensor,
     source: Tensor,
@@ -83,7 +96,7 @@ def _reduce(
     return _module(x.device).forward(x, source, target, ptr, sum_to, max_from)
 
 
-@torch.library.custom_op("gnas::reduce_backward", mutates_args=())
+@torch.library.impl("gnas::reduce_backward", "CompositeExplicitAutograd")
 def _reduce_backward(
     grad_sum: Tensor,
     grad_max: Tensor,
@@ -99,14 +112,14 @@ def _reduce_backward(
     return module.backward(grad_sum, grad_max, arg, source, target, back, back_ptr, channels, max_from)
 
 
-@_reduce.register_fake
+@torch.library.register_fake("gnas::reduce")
 def _(x, source, target, ptr, back, back_ptr, sum_to, max_from):  # type: ignore[no-untyped-def]
     rows = ptr.numel() - 1
     kept = x.size(1) - max_from
     return x.new_empty(rows, sum_to), x.new_empty(rows, kept), x.new_empty(rows, kept, dtype=torch.int32)
 
 
-@_reduce_backward.register_fake
+@torch.library.register_fake("gnas::reduce_backward")
 def _(grad_sum, grad_max, arg, source, target, back, back_ptr, channels, max_from):  # type: ignore[no-untyped-def]
     return grad_sum.new_empty(back_ptr.numel() - 1, channels)
 
@@ -125,4 +138,4 @@ def _backward(ctx, grad_sum, grad_max, _):  # type: ignore[no-untyped-def]
     return grad, None, None, None, None, None, None, None
 
 
-_reduce.register_autograd(_backward, setup_context=_setup)
+torch.library.register_autograd("gnas::reduce", _backward, setup_context=_setup)

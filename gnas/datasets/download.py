@@ -8,14 +8,16 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable
 from pathlib import Path
-
-from torch_geometric.data import Data
+from typing import TYPE_CHECKING
 
 from gnas.datasets.benchmarks import SPLITS
 from gnas.datasets.sources import Options
 from gnas.errors import InputError
 
-Fetch = Callable[[str, str, Path], Iterable[Data]]  # name, split, folder
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+Fetch = Callable[[str, str, Path], "Iterable[Data]"]  # name, split, folder
 
 
 def allowed(root: Path, options: Options) -> bool:

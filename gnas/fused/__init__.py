@@ -64,7 +64,7 @@ def _uses_kernels(h: Tensor) -> bool:
     return implementation(h.device) == "triton" and h.dtype != torch.float64
 
 
-@torch.compiler.disable
+@torch._disable_dynamo  # torch.compiler.disable, but for importing the compiler now: a thousand modules, mostly for nothing
 def _untraced(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
