@@ -60,7 +60,7 @@ def pack(benchmark: Benchmark, path: str | Path, compress: bool = False) -> Path
     }
     arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
     file = io.BytesIO()
-    (np.savez_compressed if compress else np.savez)(file, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+    (np.savez_compressed if compress else np.savez)(file, **arrays)  # type: ignore[arg-type]
     return write_atomic(path, file.getvalue())
 
 

@@ -29,7 +29,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], about: Mapping[str, An
     """Write the arrays and a few words about them; a crash leaves the old file or the new one."""
     buffer = io.BytesIO()
     header = {"format": np.array(FORMAT), "about": np.array(json.dumps(dict(about)))}
-    np.savez(buffer, allow_pickle=False, **header, **arrays)  # type: ignore[arg-type]
+    np.savez(buffer, **header, **arrays)  # type: ignore[arg-type]
     return write_atomic(path, buffer.getvalue())
 
 
