@@ -193,10 +193,8 @@ class Stage(nn.Module):
                 rows = [unique.index(s) for s in self.sources[kind]]
                 dense = _dense_gates(with_input(h, x), operation.gate.weight, rows)
                 dense_bias = cast(Tensor, operation.gate.bias)
-        gates = fused.Gates(
-            weight, bias, dense, dense_bias
-        )  # not changed later: torch.compile cannot follow `_replace`
-        return fused.gate(h, x, gates, plan)
+        # One tuple, not changed on the way: torch.compile cannot follow `_replace`.
+        return fused.gate(h, x, fused.Gates(weight, bias, dense, dense_bias), plan)
 
     def places(self) -> dict[tuple[int, int, str], list[tuple[nn.Module, int]]]:
         """Where each operation's parameters live: (module, row of its stack) pairs."""

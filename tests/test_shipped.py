@@ -32,6 +32,10 @@ def test_it_fits_the_papers_number_of_weights(cells, budget, weights):
     assert build(width).num_weights() == weights
 
 
+def test_the_fewest_cells_come_first():
+    assert list(gnas.genotypes("zinc")) == [4, 8, 12]
+
+
 def test_an_unknown_dataset_lists_the_choices():
     with pytest.raises(InputError, match=r"choose one of: .*\bzinc"):
         gnas.genotypes("zink")

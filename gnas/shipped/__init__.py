@@ -20,4 +20,4 @@ def genotypes(dataset: str) -> dict[int, Genotype]:
     for file in sorted(FOLDER.glob("*.yaml")):
         name, cells = file.stem.rsplit("-", 1)
         found.setdefault(name, {})[int(cells)] = load_genotype(file)
-    return found[choose(dataset, found, "dataset with shipped genotypes")]
+    return dict(sorted(found[choose(dataset, found, "dataset with shipped genotypes")].items()))
