@@ -195,7 +195,7 @@ class GNAS:
         if y is not None:
             found, wanted = self.predict(graphs), flat_targets(y, self.task_.level)
         else:
-            rows, _ = read_graphs(graphs, self.task_, self._encoding, targets=True)
+            rows = read_graphs(graphs, self.task_, self._encoding, targets=True).graphs
             values = infer(self.network_, rows, self._device())
             found, wanted = known_rows(values.argmax(1) if classes else values, rows)
         if not len(wanted) or len(found) != len(wanted):
@@ -204,8 +204,8 @@ class GNAS:
 
     def _predictions(self, graphs: Any) -> Predictions:
         self._check_fitted()
-        rows, order = read_graphs(graphs, self.task_, self._encoding)
-        return predictions(self.network_, rows, self._encoding, order, self._device())
+        new = read_graphs(graphs, self.task_, self._encoding)
+        return predictions(self.network_, new, self._encoding, self._device())
 
     def _check_fitted(self) -> None:
         if "network_" not in vars(self):

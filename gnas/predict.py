@@ -21,7 +21,7 @@ from gnas.files import write_atomic
 from gnas.graph import GraphSet
 from gnas.models import load_model
 from gnas.network import GraphModule
-from gnas.reading import read_graphs
+from gnas.reading import NewGraphs, read_graphs
 from gnas.sampling import open_store
 from gnas.tasks import Task
 
@@ -32,14 +32,17 @@ Progress = Callable[[str, int, int], None]  # what, how many are done, of how ma
 class Predictions:
     """One row for each graph, node or edge.
 
-    ``index`` says which: its graph and, within it, the node, or the edge with its two ends; all numbers count from 0.
+    ``index`` says which: its graph (of molecules the SMILES too) and, within it, the node, or the edge with its two ends;
+    all numbers count from 0.
     ``values`` holds class probabilities, or predicted targets in their own unit; ``names`` are the classes or targets.
+    ``notes`` say what was left out.
     """
 
     kind: str
     names: tuple[str, ...]
     index: dict[str, np.ndarray] = field(repr=False)
     values: np.ndarray = field(repr=False)
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.values)
@@ -67,7 +70,7 @@ class Predictions:
     def rows(self) -> Iterator[tuple[int | str | float, ...]]:
         """The rows of the table, in the order of ``columns``."""
         labels = [[label] for label in self.labels] if self.kind == "classification" else [[]] * len(self)
-        places = np.stack(list(self.index.values()), axis=1).tolist()
+        places = zip(*(column.tolist() for column in self.index.values()), strict=True)
         for place, label, values in zip(places, labels, self.values.tolist(), strict=True):
             yield (*place, *label, *values)
 
@@ -90,6 +93,7 @@ def predict(
     device: torch.device | str = "cpu",
     batch_size: int = 128,
     data_root: str | Path | None = None,
+    skip_bad: bool = False,
     force: bool = False,
     on_progress: Progress | None = None,
 ) -> Predictions:
@@ -101,13 +105,15 @@ def predict(
         out: a CSV file to write; one that is there is only replaced with ``force``.
         name: which of the run's networks; the found one is called ``gnas``.
         seed: which training of it; by default the one with the best validation metric.
+        skip_bad: leave out SMILES that do not parse, or have atoms or bonds the network does not know; the ``graph`` of
+            the other rows still counts all of them.
         on_progress: told after each batch what is done, how many batches, of how many.
     """
     if out is not None:
         _check_free(Path(out), force)
     model, info = load_model(folder, name, seed)
-    graphs, order = read_graphs(data, model.task, info.encoding, data_root)
-    result = predictions(model, graphs, info.encoding, order, device, batch_size, on_progress)
+    new = read_graphs(data, model.task, info.encoding, data_root, skip_bad=skip_bad)
+    result = predictions(model, new, info.encoding, device, batch_size, on_progress)
     if out is not None:
         write_atomic(out, result.to_csv())
     return result
@@ -121,14 +127,14 @@ def _check_free(out: Path, force: bool) -> None:
 
 def predictions(
     model: GraphModule,
-    graphs: GraphSet,
+    new: NewGraphs,
     encoding: Encoding | None = None,
-    order: Tensor | None = None,
     device: torch.device | str = "cpu",
     batch_size: int = 128,
     on_progress: Progress | None = None,
 ) -> Predictions:
-    """What ``model`` says of these graphs; ``order`` as ``read_graphs`` gives it."""
+    """What ``model`` says of these graphs."""
+    graphs, order = new.graphs, new.order
     task, values, index = model.task, infer(model, graphs, device, batch_size, on_progress), _index(graphs)
     if graphs.mask is not None:
         values, index = values[graphs.mask], {key: column[graphs.mask] for key, column in index.items()}
@@ -136,7 +142,11 @@ def predictions(
         back = torch.argsort(order)
         values, index = values[back], {**{key: column[back] for key, column in index.items()}, "edge": index["edge"]}
     table = {key: column.numpy() for key, column in index.items()}
-    return Predictions(task.kind, output_names(task, encoding), table, values.double().numpy())
+    if new.kept is not None:
+        table["graph"] = new.kept[table["graph"]]
+    if new.smiles:
+        table["smiles"] = np.array(new.smiles, dtype=object)
+    return Predictions(task.kind, output_names(task, encoding), table, values.double().numpy(), new.notes)
 
 
 @torch.no_grad()

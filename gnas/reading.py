@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,11 +15,26 @@ from gnas.datasets import NAMES, load, unknown
 from gnas.datasets.base import Benchmark
 from gnas.datasets.checks import check_graph_set
 from gnas.datasets.custom import encode
-from gnas.datasets.encoding import Encoding
+from gnas.datasets.encoding import Array, Encoding
 from gnas.datasets.sequences import parts_of
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.tasks import Task
+
+
+class NewGraphs(NamedTuple):
+    """Graphs as a trained network reads them, and how they stand to what the caller gave.
+
+    ``order`` is the place of each sorted edge in the caller's order, None where it does not matter or is not known: a
+    benchmark, tables. Of SMILES there are the texts, ``kept`` (their numbers as the caller counts them) and ``notes``, which
+    say what was left out.
+    """
+
+    graphs: GraphSet
+    order: Tensor | None = None
+    smiles: tuple[str, ...] = ()
+    kept: Array | None = None
+    notes: tuple[str, ...] = ()
 
 
 def read_graphs(
@@ -28,25 +43,30 @@ def read_graphs(
     encoding: Encoding | None = None,
     data_root: str | Path | None = None,
     targets: bool = False,
-) -> tuple[GraphSet, Tensor | None]:
-    """Graphs as a network trained on ``task`` reads them, and the place of each sorted edge in the caller's order.
+    skip_bad: bool = False,
+) -> NewGraphs:
+    """Graphs as a network trained on ``task`` reads them.
 
-    The order is None where it does not matter or is not known: a benchmark, tables. The targets of PyG objects are only
-    read where ``targets`` asks for them: a prediction needs none, and may meet classes never seen.
+    The targets of PyG objects are only read where ``targets`` asks for them: a prediction needs none, and may meet classes
+    never seen. ``skip_bad`` leaves out SMILES the network cannot read.
     """
+    if skip_bad and (isinstance(data, GraphSet) or is_benchmark(data)):
+        raise InputError("skip_bad leaves out SMILES that cannot be read; these graphs are no SMILES")
     if isinstance(data, GraphSet):
         check_graph_set(data, task, "graphs")
-        return data, None
+        return NewGraphs(data)
     if is_benchmark(data):
         benchmark = data if isinstance(data, Benchmark) else load(data, data_root=data_root)
-        return _test_split(benchmark, task, encoding), None
+        return NewGraphs(_test_split(benchmark, task, encoding))
     if isinstance(data, str) and not _exists(data):
         raise InputError(unknown(data))
     parts = None if isinstance(data, str | Path) else parts_of(data)
     if parts is None or not parts.graphs or not all(isinstance(g, Data) for g in parts.graphs):
-        return encode(data, encoding, task), None
+        found = encode(data, encoding, task, skip_bad)
+        return NewGraphs(found.graphs, None, found.smiles, found.kept, found.notes)
     graphs = parts.graphs if targets else [_without_target(graph) for graph in parts.graphs]
-    return encode(graphs, encoding, task), _edge_order(graphs) if task.level == "edge" else None
+    order = _edge_order(graphs) if task.level == "edge" else None
+    return NewGraphs(encode(graphs, encoding, task, skip_bad).graphs, order)
 
 
 def is_benchmark(data: Any) -> bool:

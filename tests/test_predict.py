@@ -180,7 +180,33 @@ def test_molecules_as_they_were_given(tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("smiles\nCCO\nCO\n")
     np.testing.assert_allclose(predict(tmp_path, tmp_path / "new.csv").values, found.values[[0, 8]], rtol=1e-5)
     np.testing.assert_allclose(predict(tmp_path, ["CCO", "CO"]).values, found.values[[0, 8]], rtol=1e-5)
-    assert "column 'atom' is 'Br'" in refusal(tmp_path, ["CCO", "CBr"])
+    assert "SMILES 1, node 1: column 'atom' is 'Br'" in refusal(tmp_path, ["CCO", "CBr"])
+
+
+def test_molecules_that_cannot_be_read_are_left_out_if_asked(tmp_path: Path) -> None:
+    pytest.importorskip("rdkit")
+    file = tmp_path / "molecules.csv"
+    texts = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "OCCO", "CCC", "CNC", "c1ccncc1", "CO", "CN"]
+    file.write_text("smiles,mass\n" + "".join(f"{text},{1.5 * len(text)}\n" for text in texts))
+    benchmark = load(file)
+    keep(tmp_path, network(benchmark.task), encoding=benchmark.encoding)
+    readable = predict(tmp_path, ["CCO", "CO"])
+    dirty = ["C1CC", "CCO", "CBr", "CO", "C#N"]  # no ring end, an atom and a bond never seen
+    for given in (dirty, tmp_path / "new.csv"):
+        (tmp_path / "new.csv").write_text("smiles\n" + "\n".join(dirty) + "\n")
+        found = predict(tmp_path, given, skip_bad=True)
+        np.testing.assert_allclose(found.values, readable.values, rtol=1e-5)
+        assert [row[:2] for row in found.rows()] == [(1, "CCO"), (3, "CO")]  # counted as they were given
+        assert found.columns == ("graph", "smiles", "prediction")
+        first, second = found.notes
+        assert "1 row skipped, their SMILES do not parse" in first
+        assert "2 rows skipped, their atoms or bonds are not known from the training data" in second
+        assert "skip_bad=True" in refusal(tmp_path, given)
+    assert "skip_bad=True leaves such molecules out" in refusal(tmp_path, ["CBr"])
+    assert "no molecule is left of 1 row" in refusal(tmp_path, ["CBr"], skip_bad=True)
+    assert "these graphs are no SMILES" in refusal(tmp_path, benchmark, skip_bad=True)
+    keep(tmp_path / "floats", network())
+    assert "these graphs are no SMILES" in refusal(tmp_path / "floats", graphs(), skip_bad=True)
 
 
 def test_tables_as_they_were_given(tmp_path: Path) -> None:

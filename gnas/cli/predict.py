@@ -10,6 +10,7 @@ import typer
 from gnas.cli import options as o
 from gnas.cli.report import refuse_existing
 from gnas.cli.screen import Screen
+from gnas.errors import InputError
 
 EXAMPLES = {
     "predict": (
@@ -39,6 +40,10 @@ def predict(
     network: Network = None,
     seed: WhichSeed = None,
     device: o.Device = None,
+    skip_bad: Annotated[
+        bool,
+        typer.Option("--skip-bad", help="Leave out SMILES that do not parse, or with atoms the network never saw."),
+    ] = False,
     data_root: o.DataRoot = None,
     force: o.Overwrite = False,
     as_json: o.Json = False,
@@ -52,20 +57,27 @@ def predict(
         from gnas.cli.settings import pick_device
         from gnas.predict import predict as write_predictions
 
-    with counting(screen, data) as on_progress:
-        found = write_predictions(
-            run,
-            data,
-            out,
-            name=which(run, network),
-            seed=seed,
-            device=pick_device(device),
-            data_root=data_root,
-            force=force,
-            on_progress=on_progress,
-        )
+    try:
+        with counting(screen, data) as on_progress:
+            found = write_predictions(
+                run,
+                data,
+                out,
+                name=which(run, network),
+                seed=seed,
+                device=pick_device(device),
+                data_root=data_root,
+                skip_bad=skip_bad,
+                force=force,
+                on_progress=on_progress,
+            )
+    except InputError as error:
+        raise InputError(str(error).replace("skip_bad=True", "--skip-bad")) from error
+    for note in found.notes:
+        screen.pair("note", note)
     screen.pair("written", f"{out}: {len(found):,} predictions, columns {', '.join(found.columns)}")
-    screen.result({"predictions": str(out), "rows": len(found), "columns": list(found.columns), "model": str(run)})
+    told = {"predictions": str(out), "rows": len(found), "columns": list(found.columns), "model": str(run)}
+    screen.result(told | {"notes": list(found.notes)})
 
 
 def which(run: Path, network: str | None) -> str:

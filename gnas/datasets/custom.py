@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnas.datasets.assemble import assemble, encode_raw, encoding_of
 from gnas.datasets.base import Benchmark
 from gnas.datasets.bundle import unpack
-from gnas.datasets.encoding import Encoding
+from gnas.datasets.encoding import Array, Encoding, UnknownValue
 from gnas.datasets.inputs import Categorical
 from gnas.datasets.large import Asked, with_sampling
 from gnas.datasets.measured import with_structure
@@ -100,10 +100,20 @@ def _sampled_or_measured(benchmark: Benchmark, options: Options) -> Benchmark:
     return with_structure(with_sampling(benchmark, options.sample_neighbors), options.structure)
 
 
-def encode(data: Any, encoding: Encoding | None, task: Task) -> GraphSet:
+class Encoded(NamedTuple):
+    """New data as a network reads it; of SMILES also the texts, their rows in the source, and what was left out."""
+
+    graphs: GraphSet
+    smiles: tuple[str, ...] = ()
+    kept: Array | None = None
+    notes: tuple[str, ...] = ()
+
+
+def encode(data: Any, encoding: Encoding | None, task: Task, skip_bad: bool = False) -> Encoded:
     """New data as a network trained on ``task`` reads it, in any form ``load_custom`` takes, or SMILES texts.
 
-    Targets may be missing: NaN or class -1 stands for them. ``encoding=None`` takes PyG objects with x as it is.
+    Targets may be missing: NaN or class -1 stands for them. ``encoding=None`` takes PyG objects with x as it is. ``skip_bad``
+    leaves out SMILES that do not parse, or have atoms or bonds the network does not know.
     """
     encoding = encoding or encoding_of(task)
     data = _path(data)
@@ -111,8 +121,24 @@ def encode(data: Any, encoding: Encoding | None, task: Task) -> GraphSet:
         raise InputError("a benchmark is already encoded; give one of its splits to the network")
     texts = tuple(c.name for c in (*encoding.nodes, *encoding.edges) if c.kind == "vocabulary")
     target = encoding.asked or (encoding.targets if encoding.source in ("tables", "smiles") else ())
-    how = Reading(target, task.level, texts, text_labels=task.kind == "classification", given=False, unlabelled=True)
-    return encode_raw(_read(data, how), encoding, task)
+    how = Reading(
+        target,
+        task.level,
+        texts,
+        text_labels=task.kind == "classification",
+        given=False,
+        unlabelled=True,
+        skip_bad=skip_bad,
+        known=(*encoding.nodes, *encoding.edges),
+    )
+    raw = _read(data, how)
+    if skip_bad and raw.source != "smiles":
+        raise InputError("skip_bad leaves out SMILES that cannot be read; these graphs are no SMILES")
+    try:
+        return Encoded(encode_raw(raw, encoding, task), raw.smiles, raw.kept, raw.notes if skip_bad else ())
+    except UnknownValue as error:
+        hint = "; skip_bad=True leaves such molecules out" if raw.source == "smiles" else ""
+        raise InputError(f"{error}{hint}") from None
 
 
 def _path(data: Any) -> Any:
@@ -156,7 +182,7 @@ def _read(data: Any, how: Reading) -> RawGraphs:
         raise InputError("no graphs: the list is empty")
     if all(isinstance(g, str) for g in graphs):
         if how.unlabelled:
-            return read_smiles(graphs)
+            return read_smiles(graphs, how)
         raise InputError("SMILES texts have no targets; put them in a .csv with a smiles and a y column")
     read = read_networkx if is_networkx(graphs[0]) else read_pyg
     raw = read(graphs, place, how)

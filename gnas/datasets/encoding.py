@@ -18,6 +18,10 @@ SOURCES = ("pyg", "networkx", "tables", "smiles")
 LARGEST_DEGREE = 63
 
 
+class UnknownValue(InputError):
+    """A category that the data loaded first did not have."""
+
+
 @dataclass(frozen=True)
 class Column:
     """One input column: a number as it is, an integer 0..size-1, a place in ``values``, or the node's in-degree."""
@@ -40,31 +44,26 @@ class Column:
 
     def read(self, values: Array, place: Place) -> Array:
         """Category numbers (int64) or features (float32) of raw ``values``; ``place`` says where a row came from."""
-        if self.kind == "vocabulary":
-            return self._look_up(values, place)
-        if self.kind == "continuous" or values.dtype.kind == "S":
+        if self.kind == "continuous" or (values.dtype.kind == "S" and self.kind != "vocabulary"):
             return finite(values, self.name, place)
-        return self._whole(values, place)
-
-    def _whole(self, values: Array, place: Place) -> Array:
-        with np.errstate(invalid="ignore"):
-            codes = values.astype(np.int64)
-        wrong = (codes != values) | (codes < 0) | (codes >= self.size)
-        if wrong.any():
-            row = int(wrong.argmax())
-            known = f"0..{self.size - 1}"
-            raise InputError(f"{place(row)}: column {self.name!r} is {values[row]}; its known categories are {known}")
-        return codes
-
-    def _look_up(self, values: Array, place: Place) -> Array:
-        texts = all(isinstance(v, str) for v in self.values)
-        known = [v.encode() for v in self.values if isinstance(v, str)] if texts else self.values
-        codes = positions(np.array(known, np.bytes_ if texts else np.int64), values)
+        codes = self.codes(values)
         if len(codes) and codes.min() < 0:
             row = int((codes < 0).argmax())
             what = f"{place(row)}: column {self.name!r} is {shown(values[row])}"
-            raise InputError(f"{what}, a value not known from the data loaded first ({some(self.values)})")
+            if self.kind == "vocabulary":
+                raise UnknownValue(f"{what}, a value not known from the data loaded first ({some(self.values)})")
+            raise UnknownValue(f"{what}; its known categories are 0..{self.size - 1}")
         return codes
+
+    def codes(self, values: Array) -> Array:
+        """Category numbers of raw ``values`` of a categorical column; -1 for those it does not know."""
+        if self.kind == "vocabulary":
+            texts = all(isinstance(v, str) for v in self.values)
+            known = [v.encode() for v in self.values if isinstance(v, str)] if texts else self.values
+            return positions(np.array(known, np.bytes_ if texts else np.int64), values)
+        with np.errstate(invalid="ignore"):
+            whole = values.astype(np.int64)
+        return np.where((whole == values) & (whole >= 0) & (whole < self.size), whole, -1)
 
 
 def finite(values: Array, name: str, place: Place) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gnas.datasets import smiles
 from gnas.datasets.csvfile import Table, read_csv
-from gnas.datasets.encoding import Array, Place, counted, some
+from gnas.datasets.encoding import Array, Column, Place, counted, some
 from gnas.datasets.raw import RawGraphs, Reading, split_codes
 from gnas.datasets.smiles import Molecule, import_rdkit
 from gnas.datasets.tables import TARGET
@@ -32,7 +32,7 @@ def read_smiles_csv(path: Path, how: Reading) -> RawGraphs:
     read = {n: table.values(n, how.text_labels) for n in names}
     split = split_codes(table.columns["split"], table.place) if how.given and "split" in table.columns else None
     texts = [cell.decode() for cell in table.columns[column].tolist()]
-    molecules, keep, notes = _parse_all(texts, table.place, how.skip_bad)
+    molecules, keep, notes = _parse_all(texts, table.place, how)
     labelled = np.logical_and.reduce([filled for _, filled in read.values()])[keep] if read else None
     return _raw(
         path.stem,
@@ -42,16 +42,25 @@ def read_smiles_csv(path: Path, how: Reading) -> RawGraphs:
         labelled=labelled,
         graph_split=None if split is None else split[keep],
         asked=how.target,
+        kept=keep,
         notes=notes,
         reasons=(f"graph level: {table.file} has the target {', '.join(names)}",) if names else (),
         graph_place=lambda g: table.place(int(keep[g])),
     )
 
 
-def read_smiles(texts: Sequence[str]) -> RawGraphs:
+def read_smiles(texts: Sequence[str], how: Reading) -> RawGraphs:
     """Molecules without targets, for prediction."""
-    molecules, _, _ = _parse_all(texts, lambda i: f"SMILES {i}", skip_bad=False)
-    return _raw("molecules", molecules, texts, targets={}, graph_place=lambda g: f"SMILES {g}")
+    molecules, keep, notes = _parse_all(texts, lambda i: f"SMILES {i}", how)
+    return _raw(
+        "molecules",
+        molecules,
+        [texts[i] for i in keep],
+        targets={},
+        kept=keep,
+        notes=notes,
+        graph_place=lambda g: f"SMILES {int(keep[g])}",
+    )
 
 
 def scaffolds(texts: Sequence[str]) -> list[str]:
@@ -93,19 +102,36 @@ def _raw(name: str, molecules: Sequence[Molecule], texts: Sequence[str], **rest:
     )
 
 
-def _parse_all(texts: Sequence[str], place: Place, skip_bad: bool) -> tuple[list[Molecule], Array, tuple[str, ...]]:
+def _parse_all(texts: Sequence[str], place: Place, how: Reading) -> tuple[list[Molecule], Array, tuple[str, ...]]:
+    """Molecules, the numbers of their texts, and what was skipped."""
     import_rdkit()
-    molecules, keep, bad = [], [], []
+    molecules, keep, bad, strange = [], [], [], []
     for i, text in enumerate(texts):
         try:
-            molecules.append(smiles.read_smiles(text))
-            keep.append(i)
+            molecule = smiles.read_smiles(text)
         except (ValueError, RuntimeError):  # rdkit's own complaints are among these
-            if not skip_bad:
+            if not how.skip_bad:
                 what = f"{place(i)}: the SMILES {text[:60]!r} does not parse"
                 raise InputError(f"{what}; mend it, or skip such rows with skip_bad=True") from None
             bad.append(place(i))
+            continue
+        if how.skip_bad and not _known(molecule, how.known):
+            strange.append(place(i))
+            continue
+        molecules.append(molecule)
+        keep.append(i)
+    left_out = (
+        (bad, "their SMILES do not parse"),
+        (strange, "their atoms or bonds are not known from the training data"),
+    )
+    notes = tuple(f"{counted(len(rows), 'row')} skipped, {why}: {some(rows, 3)}" for rows, why in left_out if rows)
     if not molecules:
-        raise InputError(f"none of the {len(texts)} SMILES parses")
-    notes = (f"{counted(len(bad), 'row')} skipped, their SMILES do not parse: {some(bad, 3)}",) if bad else ()
+        raise InputError(f"no molecule is left of {counted(len(texts), 'row')}: {'; '.join(notes)}")
     return molecules, np.array(keep), notes
+
+
+def _known(molecule: Molecule, columns: Sequence[Column]) -> bool:
+    """Whether a network that reads ``columns`` knows every atom and bond."""
+    found = {"atom": np.array(molecule.atoms, np.bytes_), "bond": np.asarray(molecule.types, np.int64)}
+    read = (column.codes(found[column.name]) for column in columns if column.name in found)
+    return all(not len(codes) or codes.min() >= 0 for codes in read)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gnas.datasets.encoding import Array, Place
+from gnas.datasets.encoding import Array, Column, Place
 from gnas.errors import InputError
 
 SPLIT_NAMES = ("train", "val", "test")
@@ -24,7 +24,8 @@ class Reading:
     text_labels: bool = False  # the same for targets
     given: bool = True  # use the splits that come with the data
     unlabelled: bool = False  # targets may be missing
-    skip_bad: bool = False  # leave out SMILES that do not parse
+    skip_bad: bool = False  # leave out SMILES that do not parse, or hold what ``known`` does not know
+    known: tuple[Column, ...] = ()  # of the network that is to read the graphs
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class RawGraphs:
     graph_split: Array | None = None
     row_split: Array | None = None
     smiles: tuple[str, ...] = ()
+    kept: Array | None = None  # [G] rows of the source that the graphs were read from; None: all of them
     asked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from terminal import Ended, gnas, one_line
+from terminal import TINY, Ended, gnas, one_line
 
 
 @pytest.fixture
@@ -82,6 +82,21 @@ def test_export_and_predict(copy: Path, rings: Path) -> None:
         assert ended.json["rows"] == 40
     one_line(gnas("predict", copy, rings), 2, "predictions.csv exists")
     one_line(gnas("export", copy), 2, "export")
+
+
+def test_predict_leaves_out_what_is_no_molecule_if_asked() -> None:
+    pytest.importorskip("rdkit")
+    Path("molecules.csv").write_text("smiles,y\n" + "".join(f"{'C' * (k % 5 + 1)}O,{k}\n" for k in range(30)))
+    Path("new.csv").write_text("smiles\nCCO\nC1CC\nCBr\nCO\n")
+    assert gnas("search", "molecules.csv", *TINY, "--out", "run").code == 0
+    one_line(gnas("predict", "run", "new.csv"), 2, "new.csv line 3", "does not parse", "with --skip-bad")
+    assert not Path("predictions.csv").exists()
+    ended = gnas("predict", "run", "new.csv", "--skip-bad")
+    assert ended.code == 0, ended
+    assert "1 row skipped, their SMILES do not parse: new.csv line 3" in ended.out
+    assert "not known from the training data: new.csv line 4" in ended.out
+    rows = [line.split(",")[:2] for line in Path("predictions.csv").read_text().splitlines()]
+    assert rows == [["graph", "smiles"], ["0", "CCO"], ["3", "CO"]]
 
 
 def test_doctor() -> None:

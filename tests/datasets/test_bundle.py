@@ -63,7 +63,9 @@ def test_new_data_is_encoded_the_same_from_a_bundle(tmp_path):
     pytest.importorskip("rdkit")
     b = load_custom(write_smiles(tmp_path / "mols.csv"))
     back = unpack(pack(b, tmp_path / "b.npz"))
-    assert torch.equal(encode(["CCCl"], b.encoding, b.task).x, encode(["CCCl"], back.encoding, back.task).x)
+    assert torch.equal(
+        encode(["CCCl"], b.encoding, b.task).graphs.x, encode(["CCCl"], back.encoding, back.task).graphs.x
+    )
 
 
 def test_numpy_reads_it_without_pickles(benchmark, tmp_path):

@@ -166,10 +166,12 @@ def test_targets_by_name():
     assert load_custom(graphs, target="energy").encoding.targets == ("energy",)
     b = load_custom(graphs, target=["y2"])
     assert b.encoding.targets == ("y2",)
-    assert torch.equal(encode(graphs, b.encoding, b.task).y[:, 0], torch.cat([g.y[:, 2] for g in graphs]))
+    assert torch.equal(encode(graphs, b.encoding, b.task).graphs.y[:, 0], torch.cat([g.y[:, 2] for g in graphs]))
     energy = load_custom(graphs, target="energy")
-    assert torch.equal(encode(graphs, energy.encoding, energy.task).y[:, 0], torch.cat([g.energy for g in graphs]))
-    assert encode([path_graph(0, y=torch.rand(1))], energy.encoding, energy.task).y.isnan().all()
+    assert torch.equal(
+        encode(graphs, energy.encoding, energy.task).graphs.y[:, 0], torch.cat([g.energy for g in graphs])
+    )
+    assert encode([path_graph(0, y=torch.rand(1))], energy.encoding, energy.task).graphs.y.isnan().all()
     with one_line("no target 'energie'"):
         load_custom(graphs, target="energie")
 
@@ -196,7 +198,7 @@ def test_graphs_without_features_use_their_degree():
     assert torch.equal(b.train[0].x[:, 0], torch.bincount(b.train[0].edge_index[1]).short())
     assert any("in-degree" in n for n in b.notes)
     star = Data(edge_index=torch.stack([torch.arange(1, 101), torch.zeros(100).long()]), num_nodes=101, y=1.0)
-    assert encode([star], b.encoding, b.task).x[0, 0] == 63
+    assert encode([star], b.encoding, b.task).graphs.x[0, 0] == 63
 
 
 @pytest.mark.parametrize(

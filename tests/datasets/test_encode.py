@@ -17,12 +17,12 @@ def test_new_graphs_are_encoded_the_same():
         g.x = g.x * 100 - 50
     b = load_custom(graphs, split="stratified")
     assert b.encoding.nodes[0].values == (-50, 50, 150)
-    again = encode(graphs, b.encoding, b.task)
+    again = encode(graphs, b.encoding, b.task).graphs
     assert again.y.tolist() == [i % 2 for i in range(12)]
     assert set(again.x.flatten().tolist()) == {0, 1, 2}
     del graphs[0].y
-    assert encode(graphs[:1], b.encoding, b.task).y.tolist() == [-1]
-    assert encode(graphs[0], b.encoding, b.task).num_nodes == 3
+    assert encode(graphs[:1], b.encoding, b.task).graphs.y.tolist() == [-1]
+    assert encode(graphs[0], b.encoding, b.task).graphs.num_nodes == 3
     graphs[1].x[0] = 7
     with one_line("graph 0, node 0", "'x' is 7", "-50, 50, 150"):
         encode(graphs[1:2], b.encoding, b.task)
@@ -36,7 +36,7 @@ def test_new_graphs_are_encoded_the_same():
 def test_tensors_that_need_no_encoding():
     graphs = path_graphs(12)
     b = load_custom(graphs)
-    assert_equal(encode(graphs, None, b.task), encode(graphs, b.encoding, b.task))
+    assert_equal(encode(graphs, None, b.task).graphs, encode(graphs, b.encoding, b.task).graphs)
     with one_line("x has 2 columns; this network reads 1"):
         encode([Data(x=torch.ones(2, 2), edge_index=torch.zeros(2, 0).long())], None, b.task)
 

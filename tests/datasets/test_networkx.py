@@ -35,7 +35,7 @@ def test_networkx_attributes():
     assert b.train.edge_attr.shape == (12, 2)
     assert [int(g.mask.sum()) for g in b.splits().values()] == [4, 4, 3]
     assert any("no edge has the reverse" in n for n in b.notes)
-    new = encode(graph, b.encoding, b.task)
+    new = encode(graph, b.encoding, b.task).graphs
     assert torch.equal(new.x, b.train.x)
     assert new.y.tolist() == b.train.y.tolist()
 

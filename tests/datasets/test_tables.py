@@ -231,12 +231,12 @@ def test_edge_level_keeps_the_directions_of_an_edge_together(tmp_path):
 
 def test_new_tables_are_read_the_same_way(folder, tmp_path):
     b = load_custom(folder)
-    whole = encode(folder, b.encoding, b.task)
+    whole = encode(folder, b.encoding, b.task).graphs
     assert torch.equal(whole.select(range(8)).x, b.train.x)
     assert torch.equal(whole.select(range(8)).y, b.train.y)
     new = write_folder(tmp_path / "new", 2)
     write_csv(new / "graphs.csv", ("graph_id",), [(0,), (1,)])
-    unlabelled = encode(new, b.encoding, b.task)
+    unlabelled = encode(new, b.encoding, b.task).graphs
     assert torch.equal(unlabelled.x, whole.select([0, 1]).x)
     assert unlabelled.y.isnan().all()
     replace_line(new / "nodes.csv", 3, "0,1,Xe,1,0.5")
@@ -272,7 +272,7 @@ def test_molecules_from_smiles(tmp_path):
     b = load_custom(write_smiles(tmp_path / "mols.csv"), seed=1)
     assert (b.name, b.task.kind, b.task.level) == ("mols", "regression", "graph")
     (atoms,) = b.encoding.nodes
-    new = encode(["CCO", "CC(=O)[O-]"], b.encoding, b.task)
+    new = encode(["CCO", "CC(=O)[O-]"], b.encoding, b.task).graphs
     assert [atoms.values[i] for i in new.x.flatten()] == ["C", "C", "O", "C", "C", "O", "O -"]
     assert new.edge_index[:, : new.edge_ptr[1]].tolist() == [[1, 0, 2, 1], [0, 1, 1, 2]]
     assert new.edge_attr.flatten().tolist()[:4] == [1, 1, 1, 1]
@@ -291,7 +291,7 @@ def test_smiles_that_do_not_parse(tmp_path):
     b = load_custom(path, skip_bad=True)
     assert sum(len(g) for g in b.splits().values()) == len(SMILES)
     assert "3 rows skipped, their SMILES do not parse: mols.csv line 22, mols.csv line 23, mols.csv line 24" in b.notes
-    with one_line("none of the 1 SMILES"):
+    with one_line("no molecule is left of 1 row", "bad.csv line 2"):
         load_custom(write_csv(tmp_path / "bad.csv", ("smiles", "y"), [("?", 1)]), skip_bad=True)
 
 

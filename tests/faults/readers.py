@@ -200,7 +200,7 @@ def _saved(root: Path) -> object:
 
 def _encoded(root: Path) -> object:
     benchmark = load_custom(path_graphs(9))
-    return encode(root / "molecules.csv", benchmark.encoding, benchmark.task)
+    return encode(root / "molecules.csv", benchmark.encoding, benchmark.task).graphs
 
 
 READERS: dict[str, tuple[str, Reader]] = {
