@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -14,7 +15,8 @@ import torch
 from gnas import baselines, distributed
 from gnas.compare import Candidate, Leaderboard, compare
 from gnas.datasets.base import Benchmark
-from gnas.genotype import Genotype
+from gnas.errors import InputError
+from gnas.genotype import CellGenotype, Genotype, Link
 from gnas.jobs import Runner
 from gnas.loop import Record, labelled
 from gnas.network import Network, width_for
@@ -25,6 +27,8 @@ from gnas.settings import Settings
 from gnas.strategies import STRATEGIES, SearchResult, SearchStrategy, search, strategy
 from gnas.strategies.graphnas_space import GraphNASArchitecture, load_architecture
 
+# Widths under a budget are multiples of 4: rows that begin on 16 bytes. 86 made a step on a GPU a quarter slower than 84 or 88.
+WIDTHS = 4
 SEARCHED = ("seconds", "strategy", "trained_epochs", "seed")  # of a finished search's result
 
 
@@ -82,8 +86,7 @@ def found(
     def build(channels: int) -> Network:
         return Network(genotype, benchmark.task, channels, dropout=settings.dropout)
 
-    # A multiple of 4: rows that begin on 16 bytes. Width 86 made a training step on a GPU a quarter slower than 84 or 88.
-    channels = width_for(settings.budget, build, multiple=4) if settings.budget else settings.channels
+    channels = width_for(settings.budget, build, multiple=WIDTHS) if settings.budget else settings.channels
     return Candidate(
         name,
         lambda: build(channels),
@@ -91,6 +94,26 @@ def found(
         found=True,
         describe=f"genotype {genotype.id}, channels {channels}, dropout {settings.dropout}",
     )
+
+
+def check_budget(benchmark: Benchmark, settings: Settings) -> None:
+    """Refuse a budget that the lightest network of the space exceeds: found out after the search, it would be lost."""
+    if not settings.budget or settings.strategy == "graphnas":  # which chooses widths itself
+        return
+    space, counts = settings.space(), []
+    n, m = space.nodes, space.outputs
+    for name, second in product((name for name in space.filters if name != "zero"), space.aggregators):
+        first = [Link(0, k, name) for k in range(1, n + 1)]
+        middle = [Link(k, n + k, second) for k in range(1, n + 1)]
+        last = [Link(n + 1, 2 * n + k, name) for k in range(1, m + 1)]  # one path in common: little is alive
+        cell = CellGenotype(n, m, (*first, *middle, *last), space.output)
+        genotype = Genotype((cell,) * settings.cells, space.variant).with_output(settings.output or space.output)
+        with torch.device("meta"):
+            counts.append(Network(genotype, benchmark.task, WIDTHS).num_weights())
+    if min(counts) > settings.budget:
+        raise InputError(
+            f"a budget of {settings.budget:,} weights is too small: {settings.cells} cells have at least {min(counts):,}"
+        )
 
 
 def hand_made(name: str, benchmark: Benchmark, num_layers: int, budget: int | None = None) -> Candidate:
@@ -121,6 +144,7 @@ def discover(
 
     With a ``runner``, whose root is ``folder``, its workers do the search or its trials, and the trainings.
     """
+    check_budget(benchmark, settings)
     config = {"job": "search", "dataset": benchmark.name, **settings.to_dict()}
     with Run(folder, config, resume=resume, force=force) as run:
         run.write_json("data", summarise(benchmark))

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from small import benchmark, stop_after
@@ -102,6 +103,21 @@ def test_a_budget_is_kept(whole: tuple[Discovery, list[dict]]) -> None:
         assert model.channels % 4 == 0
     with pytest.raises(InputError, match="no width fits 3 weights"):
         workflow.found(genotype, BENCH, SETTINGS.changed({"budget": 3}))
+
+
+@pytest.mark.parametrize("changed", [{}, {"output": "all"}, {"filters": ("dense",)}, {"variant": "reference"}])
+def test_a_budget_that_nothing_fits_is_refused_before_the_search(changed: dict, tmp_path: Path) -> None:
+    settings = SETTINGS.changed(changed)
+    narrowest = [
+        Network(workflow.as_built(genotype, settings), BENCH.task, workflow.WIDTHS).num_weights()
+        for genotype in (settings.space().sample(np.random.default_rng(seed), settings.cells) for seed in range(200))
+    ]
+    workflow.check_budget(BENCH, settings.changed({"budget": min(narrowest)}))  # what fits is never refused
+    with pytest.raises(InputError, match="a budget of 3 weights is too small") as error:
+        discover(BENCH, settings.changed({"budget": 3}), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    least = int(str(error.value).rpartition(" ")[2].replace(",", ""))
+    assert 0.6 * min(narrowest) <= least <= min(narrowest)  # and it is not far from what can be found
 
 
 def test_resume_of_a_finished_job_does_nothing(whole: tuple[Discovery, list[dict]], work: list[str]) -> None:
