@@ -16,7 +16,7 @@ from triton.runtime.jit import JITFunction
 os.environ["GNAS_FUSED"] = os.environ["GNAS_AGGREGATE"] = "triton"
 
 import gnas
-from gnas import fused
+from gnas import baselines, fused
 from gnas.genotype import Genotype
 from gnas.supernet import Supernet
 
@@ -62,7 +62,8 @@ def main() -> None:
     several = Supernet(space, benchmark.task, 80, 1)  # two blocks of channels
     cells = [gnas.gap.genotype(text)[0] for text in ("[dense(sum#1(sparse)) | sum#1(sparse)]", "[sparse(max) | mean]")]
     network = gnas.Network(Genotype(tuple(cells)), benchmark.task, 16)
-    for model in (supernet, several, network):
+    hand_made = [baselines.build(name, benchmark.task, num_layers=2) for name in ("gat", "monet", "gatedgcn")]
+    for model in (supernet, several, network, *hand_made):
         out = model.train()(batch)
         out.square().sum().backward()
         with torch.no_grad():

@@ -226,7 +226,10 @@ def test_compiled_in_one_graph() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 def test_triton_in_its_interpreter() -> None:
     """The tests above and a supernet with Triton's kernels. Its interpreter is chosen at import: a new process."""
-    files = [__file__, *(str(Path(__file__).with_name(f"test_{name}.py")) for name in ("supernet", "fused"))]
+    files = [
+        __file__,
+        *(str(Path(__file__).with_name(f"test_{name}.py")) for name in ("weighted_sum", "supernet", "fused")),
+    ]
     chosen = "(triton or float32) and not repeated and not well_formed"
     command = [sys.executable, "-m", "pytest", "-x", *files, "-k", chosen, "-p", "no:cacheprovider"]
     forced = {"TRITON_INTERPRET": "1", "GNAS_AGGREGATE": "triton", "GNAS_FUSED": "triton"}

@@ -1,25 +1,23 @@
 """Neighbour aggregation: sum, mean and max over each receiver's senders, in one pass over sorted edges.
 
-One function in front, three implementations behind it: plain PyTorch (``reference``), PyTorch's sparse CPU kernels
-(``cpu``) and Triton (``triton``). The device decides; the environment variable ``GNAS_AGGREGATE`` forces one.
+One function in front (and one for sums with a weight on each edge), three implementations behind it: plain PyTorch
+(``reference``), PyTorch's sparse CPU kernels (``cpu``) and Triton (``triton``). The device decides; the environment
+variable ``GNAS_AGGREGATE`` forces one.
 A receiver without senders gets zeros. Equal maxima send their gradient to the first sender. All are deterministic.
 """
 
 from __future__ import annotations
 
-import importlib
-import os
-from types import ModuleType
-
 import torch
 from torch import Tensor
 
-from gnas.aggregate import cpu, reference
+from gnas.aggregate.choice import IMPLEMENTATIONS, implementation, module
+from gnas.aggregate.weighted import weighted_sum
 from gnas.errors import choose
 from gnas.graph import Neighbors
 
+__all__ = ["AGGREGATORS", "IMPLEMENTATIONS", "aggregate", "implementation", "inverse_degree", "reduce", "weighted_sum"]
 AGGREGATORS = ("sum", "mean", "max")
-IMPLEMENTATIONS = ("reference", "cpu", "triton")
 
 
 def aggregate(x: Tensor, neighbors: Neighbors, how: str) -> Tensor:
@@ -42,31 +40,6 @@ def reduce(x: Tensor, neighbors: Neighbors, sum_to: int, max_from: int) -> tuple
         x.contiguous(), n.source, n.target, n.ptr, n.back, n.back_ptr, sum_to, max_from
     )
     return total, largest
-
-
-def implementation(device: torch.device) -> str:
-    """Name of the implementation that serves a device."""
-    forced = os.environ.get("GNAS_AGGREGATE")
-    if forced:
-        return choose(forced, IMPLEMENTATIONS, "GNAS_AGGREGATE")
-    if device.type == "cuda" and _has_triton():
-        return "triton"
-    return "cpu" if device.type == "cpu" else "reference"
-
-
-def _has_triton() -> bool:
-    try:
-        import triton  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
-def _module(device: torch.device) -> ModuleType:
-    name = implementation(device)
-    if name == "triton":
-        return importlib.import_module("gnas.aggregate.triton_kernels")
-    return {"reference": reference, "cpu": cpu}[name]
 
 
 # Declared and implemented in two steps: `torch.library.custom_op` would import PyTorch's compiler at the first call.
@@ -93,7 +66,7 @@ def _reduce(
     sum_to: int,
     max_from: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return _module(x.device).forward(x, source, target, ptr, sum_to, max_from)
+    return module(x.device).forward(x, source, target, ptr, sum_to, max_from)
 
 
 @torch.library.impl("gnas::reduce_backward", "CompositeExplicitAutograd")
@@ -108,8 +81,7 @@ def _reduce_backward(
     channels: int,
     max_from: int,
 ) -> Tensor:
-    module = _module(grad_sum.device)
-    return module.backward(grad_sum, grad_max, arg, source, target, back, back_ptr, channels, max_from)
+    return module(grad_sum.device).backward(grad_sum, grad_max, arg, source, target, back, back_ptr, channels, max_from)
 
 
 @torch.library.register_fake("gnas::reduce")

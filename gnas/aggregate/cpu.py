@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from gnas.aggregate import reference
+
+EDGES = 4096  # whose messages stay in a core's cache: with 144 channels 2 MB
 
 
 def forward(
@@ -50,6 +53,49 @@ def backward(
         matrix = _matrix(back_ptr, target[back.long()], grad_sum)
         grad[:, :width] = torch.ops.aten._sparse_mm_reduce_impl(matrix, grad_sum, "sum")[0]
     return reference.add_max_gradient(grad, grad_max, arg, source, max_from)
+
+
+def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+    """Sum for each receiver of ``x`` at its senders, times the weights of its edges (``order``: their numbers).
+
+    Messages are made for a few thousand edges at a time, which stay in the cache: on dense graphs 1.5 to 4 times as fast
+    as all at once.
+    """
+    out = x.new_zeros(ptr.numel() - 1, x.size(1))
+    for rows, edges in _blocks(ptr):
+        if order is None:
+            own, others = weight[edges], sender[edges]
+        else:
+            own, others = weight.index_select(0, order[edges]), sender.index_select(0, order[edges])
+        message = x.index_select(0, others)
+        message.view(len(own), own.size(1), -1).mul_(own[:, :, None])
+        bounds = ptr[rows.start : rows.stop + 1] - edges.start
+        matrix = _matrix(bounds, torch.arange(len(own)), message)
+        out[rows] = torch.ops.aten._sparse_mm_reduce_impl(matrix, message, "sum")[0]
+    return out
+
+
+def products(grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, weight: Tensor) -> Tensor:
+    """Gradient of the weights: ``grad`` at the receiver times ``x`` at the sender, summed over a weight's channels."""
+    out = torch.zeros_like(weight)
+    for _, edges in _blocks(ptr):
+        both = grad.index_select(0, target[edges]).mul_(x.index_select(0, source[edges]))
+        out[edges] = both if both.size(1) == out.size(1) else both.unflatten(1, (out.size(1), -1)).sum(-1)
+    return out
+
+
+def _blocks(ptr: Tensor) -> Iterator[tuple[slice, slice]]:
+    """Receivers and their edges, so many that there are about ``EDGES`` edges; receivers without any may be left out."""
+    count = int(ptr[-1])
+    ends = torch.searchsorted(ptr, torch.arange(EDGES, count + EDGES, EDGES, dtype=ptr.dtype)).clamp_max(
+        ptr.numel() - 1
+    )
+    start = 0
+    for end in ends.unique().tolist():
+        first, last = int(ptr[start]), int(ptr[end])
+        if last > first:
+            yield slice(start, end), slice(first, last)
+        start = end
 
 
 def _matrix(ptr: Tensor, columns: Tensor, x: Tensor) -> Tensor:

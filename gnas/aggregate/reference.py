@@ -51,3 +51,21 @@ def add_max_gradient(grad: Tensor, grad_max: Tensor, arg: Tensor, source: Tensor
         sender = source[arg.clamp_min(0).long()].long()
         grad[:, max_from:].scatter_add_(0, sender, grad_max.masked_fill(arg < 0, 0))
     return grad
+
+
+def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+    """Sum for each receiver of ``x`` at its senders, times the weights of its edges (``order``: their numbers)."""
+    edges = torch.arange(int(ptr[-1]), device=x.device) if order is None else order[: int(ptr[-1])].long()
+    weight = weight[edges]
+    message = x[sender[edges].long()].unflatten(1, (weight.size(1), -1)) * weight[:, :, None]
+    to = torch.repeat_interleave(torch.arange(ptr.numel() - 1, device=x.device), ptr.diff())
+    return x.new_zeros(ptr.numel() - 1, x.size(1)).index_add_(0, to, message.flatten(1))
+
+
+def products(grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, weight: Tensor) -> Tensor:
+    """Gradient of the weights: ``grad`` at the receiver times ``x`` at the sender, summed over a weight's channels."""
+    count = int(ptr[-1])
+    both = grad[target[:count].long()] * x[source[:count].long()]
+    out = torch.zeros_like(weight)
+    out[:count] = both.unflatten(1, (weight.size(1), -1)).sum(-1)
+    return out

@@ -101,6 +101,88 @@ def _backward(
     tl.store(grad + row[:, None].to(tl.int64) * channels + channel[None, :], out, mask=keep)
 
 
+@triton.jit
+def _weighted(
+    x,
+    weight,
+    sender,
+    order,
+    ptr,
+    total,
+    rows,
+    channels,
+    heads,
+    width,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    ORDERED: tl.constexpr,
+    KIND: tl.constexpr,
+):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    here = row < rows
+    start = tl.load(ptr + row, mask=here, other=0)
+    end = tl.load(ptr + row + 1, mask=here, other=0)
+    wide = channel < channels
+    head = channel // width
+    added = tl.zeros((ROWS, BLOCK), KIND)
+    for step in range(tl.max(end - start)):
+        place = start + step
+        active = place < end
+        valid = active[:, None] & wide[None, :]
+        edge = tl.load(order + place, mask=active, other=0).to(tl.int64) if ORDERED else place.to(tl.int64)
+        other = tl.load(sender + edge, mask=active, other=0).to(tl.int64)
+        factor = tl.load(weight + edge[:, None] * heads + head[None, :], mask=valid, other=0.0).to(KIND)
+        value = tl.load(x + other[:, None] * channels + channel[None, :], mask=valid, other=0.0).to(KIND)
+        added += factor * value
+    keep = here[:, None] & wide[None, :]
+    tl.store(total + row[:, None].to(tl.int64) * channels + channel[None, :], added, mask=keep)
+
+
+@triton.jit
+def _products(
+    grad,
+    x,
+    source,
+    target,
+    ptr,
+    out,
+    rows,
+    edges,
+    channels,
+    heads,
+    width,
+    EDGES: tl.constexpr,
+    BLOCK: tl.constexpr,
+    GATES: tl.constexpr,
+    KIND: tl.constexpr,
+):
+    edge = tl.program_id(0) * EDGES + tl.arange(0, EDGES)
+    here = edge < edges
+    active = edge < tl.load(ptr + rows)  # the others are padding: zeros
+    sender = tl.load(source + edge, mask=here, other=0).to(tl.int64) * channels
+    receiver = tl.load(target + edge, mask=here, other=0).to(tl.int64) * channels
+    at = edge.to(tl.int64) * heads
+    if GATES:  # a weight for each channel
+        channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        wide = (channel < channels)[None, :]
+        valid = active[:, None] & wide
+        there = tl.load(grad + receiver[:, None] + channel[None, :], mask=valid, other=0.0).to(KIND)
+        value = tl.load(x + sender[:, None] + channel[None, :], mask=valid, other=0.0).to(KIND)
+        tl.store(out + at[:, None] + channel[None, :], there * value, mask=here[:, None] & wide)
+    else:
+        head = tl.program_id(1)
+        added = tl.zeros((EDGES,), KIND)
+        for first in range(0, width, BLOCK):
+            within = first + tl.arange(0, BLOCK)
+            valid = active[:, None] & (within < width)[None, :]
+            channel = head * width + within
+            there = tl.load(grad + receiver[:, None] + channel[None, :], mask=valid, other=0.0).to(KIND)
+            value = tl.load(x + sender[:, None] + channel[None, :], mask=valid, other=0.0).to(KIND)
+            added += tl.sum(there * value, axis=1)
+        tl.store(out + at + head, added, mask=here)
+
+
 def _accumulator(x: Tensor) -> tl.dtype:
     return tl.float64 if x.dtype == torch.float64 else tl.float32
 
@@ -173,3 +255,54 @@ def backward(
         KIND=_accumulator(grad_sum),
     )
     return grad
+
+
+def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+    """Sum for each receiver of ``x`` at its senders, times the weights of its edges (``order``: their numbers)."""
+    rows, channels, heads = ptr.numel() - 1, x.size(1), weight.size(1)
+    total = x.new_empty(rows, channels)
+    grid, size, block = _grid(rows, channels)
+    _weighted[grid](
+        x,
+        weight,
+        sender,
+        sender if order is None else order,
+        ptr,
+        total,
+        rows,
+        channels,
+        heads,
+        channels // heads,
+        ROWS=size,
+        BLOCK=block,
+        ORDERED=order is not None,
+        KIND=_accumulator(x),
+    )
+    return total
+
+
+def products(grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, weight: Tensor) -> Tensor:
+    """Gradient of the weights: ``grad`` at the receiver times ``x`` at the sender, summed over a weight's channels."""
+    edges, heads = weight.shape
+    channels, out = x.size(1), torch.empty_like(weight)
+    width = channels // heads
+    size, block = 16, min(triton.next_power_of_2(max(channels if width == 1 else width, 16)), 64)
+    grid = (triton.cdiv(max(edges, 1), size), triton.cdiv(channels, block) if width == 1 else heads)
+    _products[grid](
+        grad,
+        x,
+        source,
+        target,
+        ptr,
+        out,
+        ptr.numel() - 1,
+        edges,
+        channels,
+        heads,
+        width,
+        EDGES=size,
+        BLOCK=block,
+        GATES=width == 1,
+        KIND=_accumulator(x),
+    )
+    return out

@@ -67,6 +67,7 @@ class Edges:
     without atomics. Padding edges read zeros and reach nobody.
     """
 
+    neighbors: Neighbors  # each node receives from the nodes its edges come from
     sources: Neighbors  # each edge receives from its source
     targets: Neighbors  # each edge receives from its target
     incoming: Neighbors  # each node receives from the edges that lead to it
@@ -79,6 +80,7 @@ class Edges:
         count = torch.arange(n.source.numel() + 1, device=n.source.device, dtype=torch.int32)
         each, ptr = count[:-1], torch.minimum(count, n.ptr[-1])
         return Edges(
+            n,
             Neighbors(n.source, each, ptr, n.back, n.back_ptr),
             Neighbors(n.target, each, ptr, each, n.ptr),
             Neighbors(each, n.target, n.ptr, each, ptr),

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnas.aggregate import aggregate
+from gnas.aggregate import aggregate, weighted_sum
 from gnas.baselines.base import Baseline, BatchNorm, Edges, stack
 from gnas.graph import GraphBatch
 from gnas.tasks import Task
@@ -61,15 +61,12 @@ class GATLayer(nn.Module):
 
     def attend(self, z: Tensor, edges: Edges) -> Tensor:
         """Attention-weighted mean over senders; zeros without any."""
-        sizes, split = [z.size(1), self.heads], (self.heads, -1)
-        heads = z.unflatten(1, split)
+        heads = z.unflatten(1, (self.heads, -1))
         from_source, from_target = (heads * self.source).sum(-1), (heads * self.target).sum(-1)
-        sent, score = edges.at_sources(torch.cat([z, from_source], dim=1)).split(sizes, dim=1)
-        score = F.leaky_relu(score + edges.at_targets(from_target), self.slope)
+        score = F.leaky_relu(edges.at_sources(from_source) + edges.at_targets(from_target), self.slope)
         # Softmax does not see a constant added at a node, so the largest score may go without a gradient.
         highest = aggregate(score.detach(), edges.incoming, "max")
         weight = torch.exp(score - edges.at_targets(highest))
-        message = (sent.unflatten(1, split) * weight[:, :, None]).flatten(1)
-        total, weights = aggregate(torch.cat([message, weight], dim=1), edges.incoming, "sum").split(sizes, dim=1)
+        total, weights = weighted_sum(z, weight, edges.neighbors), aggregate(weight, edges.incoming, "sum")
         # The largest weight is 1: a sum below 1 is the 0 of a node without senders.
-        return (total.unflatten(1, split) / weights.clamp_min(1)[:, :, None]).flatten(1)
+        return (total.view_as(heads) / weights.clamp_min(1)[:, :, None]).flatten(1)

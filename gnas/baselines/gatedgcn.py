@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnas.aggregate import aggregate
+from gnas.aggregate import aggregate, weighted_sum
 from gnas.baselines.base import Baseline, BatchNorm, Edges, stack
 from gnas.graph import GraphBatch
 from gnas.tasks import Task
@@ -35,7 +35,7 @@ class GatedGCN(Baseline):
 
     def run(self, batch: GraphBatch) -> Tensor:
         h, edges = self.encoder(batch), Edges.of(batch)
-        e = self.edge_encoder(h.new_ones(batch.neighbors.source.numel(), 1))
+        e = self.edge_encoder(h.new_ones(1, 1))  # the same row for every edge, until the first layer changes it
         for layer in self.layers:
             h, e = layer(h, e, batch, edges)
         return self.head(h, batch)
@@ -57,9 +57,7 @@ class GatedGCNLayer(nn.Module):
         own, gate_target, value, gate_source = self.nodes(h).split(d, dim=1)
         gate = self.edges(e) + edges.at_targets(gate_target) + edges.at_sources(gate_source)
         weight = torch.sigmoid(gate)
-        # Edges outnumber nodes: two sums cost less than joining their messages first.
-        total = aggregate(weight * edges.at_sources(value), edges.incoming, "sum")
-        weights = aggregate(weight, edges.incoming, "sum")
+        total, weights = weighted_sum(value, weight, edges.neighbors), aggregate(weight, edges.incoming, "sum")
         out = self.norm.relu(own + total / (weights + 1e-6), batch.node_mask)
         h = F.dropout(h + out, self.dropout, self.training)
         if self.edge_norm is not None:

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnas.aggregate import aggregate
+from gnas.aggregate import weighted_sum
 from gnas.baselines.base import Baseline, BatchNorm, Edges, stack
 from gnas.graph import GraphBatch
 from gnas.tasks import Task
@@ -53,9 +53,8 @@ class MoNetLayer(nn.Module):
         nn.init.xavier_normal_(self.linear.weight, gain=nn.init.calculate_gain("relu"))
 
     def forward(self, h: Tensor, ends: Tensor, batch: GraphBatch, edges: Edges) -> Tensor:
-        sent = edges.at_sources(self.linear(h)).unflatten(1, (self.kernels, -1))
-        message = (sent * self.weights(ends)[:, :, None]).sum(1)
-        out = self.norm.relu(aggregate(message, edges.incoming, "sum"), batch.node_mask)
+        by_kernel = weighted_sum(self.linear(h), self.weights(ends), edges.neighbors)
+        out = self.norm.relu(by_kernel.unflatten(1, (self.kernels, -1)).sum(1), batch.node_mask)
         return F.dropout(h + out + self.bias, self.dropout, self.training)
 
     def weights(self, ends: Tensor) -> Tensor:
