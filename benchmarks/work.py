@@ -11,6 +11,7 @@ from plain_pyg import PlainSearchStep, PlainSupernet, PlainTrainStep, plain_netw
 from torch_geometric.data import Batch
 
 import gnas
+from gnas import baselines
 from gnas.authors import from_first
 from gnas.datasets.base import Benchmark
 from gnas.engine import WARMUP
@@ -90,14 +91,21 @@ def training(
     batch: int = TRAIN_BATCH,
     replicas: int = 1,
     genotype: Genotype | None = None,
+    hand_made: str = "",
 ) -> Work:
-    """Training steps as a training runs them, batch assembly included; several replicas share the data."""
+    """Training steps as a training runs them, batch assembly included; several replicas share the data.
+
+    What is trained is the published genotype, another one, or the ``hand_made`` network of that name with ``cells`` layers.
+    """
     config = TrainConfig(batch_size=batch, engine=mode)
     use_precision(config.precision)
     stores = {name: GraphStore(split, device) for name, split in benchmark.splits().items()}
     trainers = []
     for seed in range(replicas):
-        network = gnas.Network(genotype or published(cells), benchmark.task, channels)
+        if hand_made:
+            network = baselines.build(hand_made, benchmark.task, num_layers=cells)
+        else:
+            network = gnas.Network(genotype or published(cells), benchmark.task, channels)
         trainers.append(Trainer(network, config, seed, device, stores))
     plans = [_forever(trainer) for trainer in trainers]
 
