@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import fit
+import hand_made
 import norms
 import pytest
 import reduction
@@ -50,6 +51,17 @@ def test_steps(call, tmp_path: Path) -> None:
     ]
     for row in found:
         assert float(row["speedup"]) == pytest.approx(float(row["plain_ms"]) / float(row["milliseconds"]), rel=0.01)
+
+
+def test_hand_made(call, tmp_path: Path) -> None:
+    out = tmp_path / "hand_made.csv"
+    call(hand_made, "--out", str(out), "--shapes", "zinc", "--models", "mlp", "gat", "--batch", "4")
+    found = read(out)
+    assert [(row["model"], row["batch"], row["mode"]) for row in found] == [
+        ("mlp", "4", "eager"),
+        ("gat", "4", "eager"),
+    ]
+    assert all(float(row["milliseconds"]) > 0 and int(row["weights"]) > 90_000 for row in found)
 
 
 def test_reduction(call, tmp_path: Path) -> None:
