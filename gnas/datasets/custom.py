@@ -133,7 +133,7 @@ def encode(data: Any, encoding: Encoding | None, task: Task, skip_bad: bool = Fa
     )
     raw = _read(data, how)
     if skip_bad and raw.source != "smiles":
-        raise InputError("skip_bad leaves out SMILES that cannot be read; these graphs are no SMILES")
+        raise InputError("skip_bad=True leaves out SMILES that cannot be read; these graphs are no SMILES")
     try:
         return Encoded(encode_raw(raw, encoding, task), raw.smiles, raw.kept, raw.notes if skip_bad else ())
     except UnknownValue as error:
