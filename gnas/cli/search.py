@@ -67,10 +67,11 @@ def run_search(begun: Begun) -> None:
     from gnas import distributed
     from gnas.cli import show
     from gnas.cli.job import search_stage, train_stages, working, write_report
-    from gnas.workflow import chosen_strategy, discover
+    from gnas.workflow import check_budget, chosen_strategy, discover
 
     screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
     plan = [search_stage(chosen_strategy(settings)), *train_stages(["gnas", *settings.baselines], settings)]
+    check_budget(benchmark, settings)  # before anything is written
     begun.claim()
     with working(begun, plan) as work:
         found = discover(

@@ -57,6 +57,7 @@ def test_wrong_use_is_one_line_and_exit_code_2(words: tuple[str, ...], said: tup
 def test_nothing_is_written_by_a_command_that_is_refused() -> None:
     gnas("search", "cluster-mini", "--strategy", "singel-level")
     gnas("search", "zink")
+    one_line(gnas("search", "cluster-mini", "--budget", "12"), 2, "a budget of 12 weights is too small")
     assert not list(Path.cwd().iterdir())
 
 
