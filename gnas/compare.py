@@ -71,8 +71,14 @@ class Row:
             statistics.fmean(r["seconds"] / max(r["epochs"], 1) for r in results),
             sum(r["seconds"] for r in results),
             candidate.found,
-            candidate.remark,
+            "; ".join(filter(None, (candidate.remark, lagging(results)))),
         )
+
+
+def lagging(results: Sequence[dict[str, Any]]) -> str:
+    """A remark on trainings whose figures batch norm spoils: docs/faq.md says what to do."""
+    count = sum(bool(result.get("norms_lag")) for result in results)
+    return f"batch norms lag in {count} of {len(results)} seeds" if count else ""
 
 
 @dataclass(frozen=True)

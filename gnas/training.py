@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import statistics
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -18,12 +19,13 @@ from gnas.engine import Engine, mode_for, take_turns
 from gnas.evaluation import Evaluator
 from gnas.loop import EpochLoop, Meter, Record, labelled, seeded, steps_per_epoch
 from gnas.network import GraphModule
-from gnas.norm_statistics import PreciseNorms
+from gnas.norm_statistics import SETTLED, PreciseNorms, lag_behind
 from gnas.optim import adam, autocast, exponential_average, restore, set_rate, use_precision
 from gnas.protocol import TrainConfig
 from gnas.runs import Run
 from gnas.sampling import open_store
 from gnas.store import Planned, Store
+from gnas.tasks import decimals
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class TrainResult:
     seconds: float
     num_weights: int
     metric: str
+    norms_lag: bool = False  # batch norm's running averages are far from what the weights need: see precise_norms
     history: list[Record] = field(default_factory=list, repr=False, compare=False)
     model: GraphModule | None = field(default=None, repr=False, compare=False)
 
@@ -206,6 +209,7 @@ class Trainer(EpochLoop):
             self.judged.load_state_dict(self.best)
             self.model = self.judged  # the network as selected
             figures = {name: self._evaluator(name, "eager")(self.epoch) for name in ("train", "test")}
+        lag = self._norms_lag(figures["train"]["metric"])
         return TrainResult(
             seed=self.seed,
             test=figures["test"]["metric"],
@@ -217,9 +221,27 @@ class Trainer(EpochLoop):
             seconds=round(self.seconds, 3),
             num_weights=sum(p.numel() for p in self.judged.parameters()),
             metric=self.task.metric,
+            norms_lag=lag,
             history=self.history,
             model=self.judged,
         )
+
+    def _norms_lag(self, evaluated: float) -> bool:
+        """Whether the epoch that was kept did much better on its own batches than in evaluation, with a warning if so."""
+        steps = self.epoch * steps_per_epoch(self.stores["train"], self.config.batch_size)
+        if self.norms is not None or self.average is not None or steps < SETTLED:
+            return False
+        batches = self.history[self.best_epoch - 1]["train_metric"]
+        if not lag_behind(self.task, batches, evaluated):
+            return False
+        name, digits = type(self.model).__name__, decimals(self.task.metric)
+        warnings.warn(
+            f"{name}, seed {self.seed}: {self.task.metric} {batches:.{digits}f} on its training batches, but"
+            f" {evaluated:.{digits}f} on the same graphs in evaluation; batch norm's running averages probably lag behind the"
+            " weights: precise_norms=16 takes the statistics anew (--set train_settings.precise_norms=16)",
+            stacklevel=2,
+        )
+        return True
 
 
 def train(

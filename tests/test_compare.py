@@ -155,3 +155,11 @@ def test_files_can_be_read_again(tmp_path: Path) -> None:
 def test_percent_has_two_digits() -> None:
     row = replace(ROWS[0], mean=86.804, std=0.1)
     assert Leaderboard("pattern", "class_accuracy", (row,)).table()[0][1:3] == ("86.80", "0.10")
+
+
+def test_trainings_that_batch_norm_spoils_are_remarked():
+    figures = {"test": 50.0, "val": 51.0, "num_weights": 10, "seconds": 1.0, "epochs": 2}
+    candidate = Candidate("gcn", lambda: None, 4, remark="half as wide")
+    results = [figures, {**figures, "norms_lag": True}, {**figures, "norms_lag": False}]
+    assert Row.of(candidate, results).remark == "half as wide; batch norms lag in 1 of 3 seeds"
+    assert Row.of(candidate, results[::2]).remark == "half as wide"

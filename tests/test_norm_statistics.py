@@ -1,5 +1,6 @@
 """Statistics of the norms taken anew: against batches normalised by hand, in training, and in a search."""
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,14 @@ from gnas import baselines
 from gnas.errors import InputError
 from gnas.evaluation import evaluate
 from gnas.loop import seeded
-from gnas.norm_statistics import PreciseNorms
+from gnas.network import GraphModule
+from gnas.norm_statistics import PreciseNorms, lag_behind
 from gnas.operations import StackedBatchNorm
 from gnas.protocol import TrainConfig
 from gnas.runs import Interrupted, Run
 from gnas.store import GraphStore
 from gnas.strategies import SingleLevel, search
+from gnas.tasks import Task
 from gnas.training import train
 
 BENCH = benchmark()
@@ -119,3 +122,40 @@ def test_a_recorded_step_takes_the_same_statistics() -> None:
             found.append([norm.running_var.cpu() for norm in norms_of(model)])
     for eager, recorded in zip(*found, strict=True):
         torch.testing.assert_close(eager, recorded)
+
+
+def slow(momentum: float) -> GraphModule:
+    """A network whose running averages begin far off and follow the batches at this rate."""
+    model = baselines.build("gin", BENCH.task, channels=8, num_layers=2)
+    for norm in norms_of(model):
+        norm.momentum = momentum
+        norm.running_mean.fill_(4.0)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("momentum", "settings", "lags"), [(1e-5, {}, True), (0.1, {}, False), (1e-5, {"precise_norms": 2}, False)]
+)
+def test_running_averages_that_lag_are_told(momentum: float, settings: dict[str, int], lags: bool) -> None:
+    config = TrainConfig(epochs=20, batch_size=5, lr=0.01).with_(**settings)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        result = train(lambda: slow(momentum), BENCH, config, 2)
+    told = [str(one.message) for one in told if "precise_norms=16" in str(one.message)]
+    assert result.norms_lag == lags == bool(told)
+    if lags:
+        batches = result.history[result.best_epoch - 1]["train_metric"]
+        assert f"{batches:.4f} on its training batches, but {result.train:.4f}" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("task", "batches", "evaluated", "lags"),
+    [
+        (Task("node", "classification", 3, in_channels=1), 64.4, 47.7, True),
+        (Task("node", "classification", 3, in_channels=1), 60.0, 58.0, False),
+        (Task("graph", "regression", 1, in_channels=1), 0.30, 0.36, True),
+        (Task("graph", "regression", 1, in_channels=1), 0.36, 0.30, False),
+    ],
+)
+def test_a_lag_is_an_evaluation_that_is_clearly_worse(task: Task, batches: float, evaluated: float, lags: bool) -> None:
+    assert lag_behind(task, batches, evaluated) == lags

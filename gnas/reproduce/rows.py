@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gnas.compare import lagging
 from gnas.reproduce.catalogue import Wanted, train_job
 from gnas.reproduce.jobs import TrainJob
 from gnas.reproduce.paper import Entry
@@ -33,6 +34,7 @@ class Ours:
     device: str = ""
     about: str = ""  # the run folder it comes from
     chosen_from: int = 1  # networks of which it is the best by validation
+    lag: str = ""  # trainings that batch norm's running averages spoiled
 
 
 @dataclass(frozen=True)
@@ -116,4 +118,5 @@ def summary(network: Trained, seeds: Sequence[int], chosen_from: int = 1) -> Our
         device=device,
         about=network.about,
         chosen_from=chosen_from,
+        lag=lagging(results),
     )

@@ -136,6 +136,8 @@ def _remark(one: Line) -> str:
         words.append(got.about)
     if got is not None and got.cells is not None and got.depth != got.cells:
         words.append(f"{got.depth} of {got.cells} cells aggregate")
+    if got is not None and got.lag:
+        words.append(got.lag)
     return "; ".join(words)
 
 
