@@ -6,7 +6,8 @@
 
 A short training on a part of PATTERN or CLUSTER (2,000 graphs of our generator) or on ZINC, one seed, batch norm's statistics
 taken anew before every evaluation, with and without the measures. ``found``: four cells of sum and mean, as searches on PATTERN
-and CLUSTER choose them, on ZINC the shipped network; the others are hand-made, all with at most 120,000 weights (ZINC 200,000).
+and CLUSTER choose them, on ZINC the shipped network; ``symmetric``: the same cells with the symmetric aggregator in place of the
+sum; the others are hand-made, all with at most 120,000 weights (ZINC 200,000).
 Test is read at the best epoch by validation.
 """
 
@@ -30,7 +31,7 @@ from gnas.training import train
 from gnas.workflow import found, hand_made
 
 COLUMNS = ("dataset", "graphs", "network", "measures", "weights", "epochs", "best_epoch", "train", "val", "test")
-NETWORKS = ("found", "gin", "gatedgcn", "gcn")
+NETWORKS = ("found", "symmetric", "gin", "gatedgcn", "gcn")
 MEASURES = ("none", "size", "degree", "size+degree")
 
 
@@ -65,12 +66,14 @@ def main() -> None:
 
 def candidate(network: str, benchmark: Benchmark, budget: int) -> Candidate:
     """A network of at most ``budget`` weights."""
-    if network != "found":
+    if network not in ("found", "symmetric"):
         return hand_made(network, benchmark, 4, budget)
-    if benchmark.name == "zinc":
-        return found(gnas.genotypes("zinc")[4], benchmark, Settings(budget=budget))
-    cell = gap.genotype(CELLS["sum, mean"])[0]
-    return found(Genotype((cell,) * 4), benchmark, Settings(budget=budget))
+    genotype = gnas.genotypes("zinc")[4]
+    if benchmark.name != "zinc":
+        genotype = Genotype((gap.genotype(CELLS["sum, mean"])[0],) * 4)
+    if network == "symmetric":
+        genotype = Genotype.from_yaml(genotype.to_yaml().replace(": sum\n", ": symmetric\n"))
+    return found(genotype, benchmark, Settings(budget=budget))
 
 
 def arguments() -> argparse.Namespace:

@@ -16,7 +16,7 @@ from typing import Any
 from gnas.documents import digits, mapping, parse_yaml, read_text, sequence, short
 from gnas.errors import InputError, choose
 from gnas.files import write_atomic
-from gnas.formula import AGGREGATORS, located
+from gnas.formula import PAPER_AGGREGATORS, located
 from gnas.genotype import CellGenotype, Genotype, Link
 
 FIRST = {"I": "identity", "s": "sparse", "d": "dense", "sum": "sum", "mean": "mean", "max": "max"}
@@ -208,7 +208,7 @@ def _first_level(links: Sequence[Link]) -> int:
     """The number of first-level nodes; see ``_levelled``."""
     fitting = [link.target for link in links if not _fault(links, link.target)]
     if not fitting:
-        aggregated = [link.target for link in links if link.operation in AGGREGATORS]
+        aggregated = [link.target for link in links if link.operation in PAPER_AGGREGATORS]
         raise InputError(_fault(links, max(min(aggregated, default=2) - 1, 1)))
 
     def unfinished(nodes: int) -> int:
@@ -221,7 +221,7 @@ def _fault(links: Sequence[Link], nodes: int) -> str:
     """The first link that does not fit ``nodes`` first-level nodes and what is allowed, or an empty string."""
     crossed = {0}
     for link in links:
-        aggregates = link.operation in AGGREGATORS
+        aggregates = link.operation in PAPER_AGGREGATORS
         place = f"link {_first_text(link)}: with nodes 1 to {nodes} on the first level,"
         if not link.source <= nodes < link.target:
             if aggregates:

@@ -145,8 +145,11 @@ def _branches(text: str) -> str:
 
 
 def _inline(operation: str, kind: Variant) -> bool:
-    """Whether an operation has no weights: it then needs no class."""
-    return operation in kind.bare and (operation == "skip" or not formula(operation, kind).layers)
+    """Whether an operation is a single expression without weights: it then needs no class."""
+    if operation == "skip":
+        return True
+    code = formula(operation, kind)
+    return operation in kind.bare and not code.layers and not code.steps
 
 
 def _operation(name: str, kind: Variant) -> Code:

@@ -28,6 +28,16 @@ FORMULAS = {
     "sum": Formula("The sum over neighbours.", reads="edge_index", value='aggregate(h, edge_index, "sum")'),
     "mean": Formula("The mean over neighbours.", reads="edge_index", value='aggregate(h, edge_index, "mean")'),
     "max": Formula("The maximum over neighbours.", reads="edge_index", value='aggregate(h, edge_index, "max")'),
+    "symmetric": Formula(
+        "The sum over neighbours, scaled by the degrees at both ends: GCN's.",
+        reads="edge_index",
+        steps=(
+            "one = torch.ones_like(h[:, :1])",
+            'sent = aggregate(one, edge_index.flip(0), "sum").clamp(min=1).rsqrt()',
+            'received = aggregate(one, edge_index, "sum").clamp(min=1).rsqrt()',
+        ),
+        value='aggregate(h * sent, edge_index, "sum") * received',
+    ),
 }
 _HIDDEN_GATE = Formula(
     _SPARSE,

@@ -13,7 +13,8 @@ from itertools import groupby
 from gnas.errors import InputError
 
 FILTERS = ("identity", "sparse", "dense", "skip")
-AGGREGATORS = ("sum", "mean", "max")
+PAPER_AGGREGATORS = ("sum", "mean", "max")
+AGGREGATORS = (*PAPER_AGGREGATORS, "symmetric")
 
 
 @contextmanager
@@ -141,7 +142,9 @@ def _check_paths(parents: tuple[int, ...], operations: tuple[str, ...]) -> None:
         aggregations.append(aggregations[parents[node]] + is_aggregator(operations[node]))
         if aggregations[node] > 1:
             path = _expression(parents, operations, node)
-            raise InputError(f"path {path} aggregates twice; at most one of sum, mean, max on a path from the input")
+            raise InputError(
+                f"path {path} aggregates twice; at most one of {', '.join(AGGREGATORS)} on a path from the input"
+            )
 
 
 def _canonical_order(parents: tuple[int, ...], operations: tuple[str, ...], outputs: frozenset[int]) -> list[int]:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from gnas import distributed, fused
 from gnas.aggregate import inverse_degree, reduce
 from gnas.errors import choose
+from gnas.formula import AGGREGATORS
 from gnas.graph import Neighbors
 
 
@@ -38,7 +39,7 @@ VARIANTS = {
     "paper": Variant("paper", frozenset({"skip"}), False, False, 0.0, 0.0, False),
     "reference": Variant("reference", frozenset({"skip", "identity"}), True, True, 0.1, 0.01, True),
     "bare": Variant(
-        "bare", frozenset({"skip", "identity", "sparse", "dense", "sum", "mean", "max"}), False, False, 0.0, 0.0, False
+        "bare", frozenset({"skip", "identity", "sparse", "dense", *AGGREGATORS}), False, False, 0.0, 0.0, False
     ),
 }
 
@@ -226,6 +227,20 @@ class NeighborMax(NeighborMean):
         return reduce_together({"max": self.messages(h)}, neighbors)["max"]
 
 
+class NeighborSymmetric(Operation):
+    r"""Symmetric aggregator :math:`L_{sym}(H)_i = \sum_{j \in \mathcal{N}(i)} H_j / \sqrt{d_i d_j}`: GCN's, without self loops.
+
+    :math:`d_i` counts what a node receives and :math:`d_j` what it sends. Not one of the paper's: ask for it.
+    """
+
+    def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
+        sent, received = (
+            degree.clamp_min(1).to(h.dtype).rsqrt()[:, None]
+            for degree in (neighbors.back_ptr.diff(), neighbors.degree())
+        )
+        return reduce_together({"sum": h * sent}, neighbors)["sum"] * received
+
+
 def reduce_together(messages: Mapping[str, Tensor], neighbors: Neighbors) -> dict[str, Tensor]:
     """Aggregate stacks of messages under ``sum``, ``mean`` and ``max`` in one pass over the edges.
 
@@ -275,4 +290,5 @@ OPERATIONS: Mapping[str, Callable[..., Operation]] = {
     "sum": NeighborSum,
     "mean": NeighborMean,
     "max": NeighborMax,
+    "symmetric": NeighborSymmetric,
 }

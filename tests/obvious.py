@@ -17,7 +17,7 @@ Link = tuple[int, int, str, Tensor | float]  # source, target, operation, its sh
 BARE = {
     "paper": {"skip"},
     "reference": {"skip", "identity"},
-    "bare": {"skip", "identity", "sparse", "dense", "sum", "mean", "max"},
+    "bare": {"skip", "identity", "sparse", "dense", "sum", "mean", "max", "symmetric"},
 }
 SEARCH_SLOPE = {"paper": 0.0, "reference": 0.1, "bare": 0.0}
 TRAIN_SLOPE = {"paper": 0.0, "reference": 0.01, "bare": 0.0}
@@ -74,6 +74,9 @@ def operation(name: str, h: Tensor, x: Tensor, adjacency: Tensor, weights: Weigh
         return h / (1 + torch.exp(-gate))
     if name in OWN:
         return OWN[name](h, x, adjacency)
+    if name == "symmetric":
+        received, sent = (adjacency.sum(axis).clamp_min(1) for axis in (1, 0))
+        return (adjacency / (received[:, None] * sent[None, :]).to(h.dtype).sqrt()) @ h
     if name in ("mean", "max") and variant == "reference":
         h = (h @ weights["message.weight"] + weights["message.bias"]).relu()
     return dense_aggregate(adjacency, h, name)

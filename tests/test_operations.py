@@ -5,6 +5,7 @@ import torch
 from obvious import dense_adjacency, normalised, operation, tensors, transformed
 from samples import OWN, assert_near, gradients, random_edges, shake
 from torch import nn
+from torch_geometric.nn import GCNConv
 
 from gnas.errors import InputError
 from gnas.graph import Neighbors
@@ -33,7 +34,7 @@ def inputs(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("kind", ["paper", "reference", "bare"])
-@pytest.mark.parametrize("name", [*SIX, "skip"])
+@pytest.mark.parametrize("name", [*SIX, "skip", "symmetric"])
 @pytest.mark.parametrize("implementation", ["reference", "cpu"])
 def test_equals_dense_computation(name: str, kind: str, implementation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GNAS_AGGREGATE", implementation)
@@ -80,7 +81,7 @@ def test_gates_read_the_cells_input(name: str) -> None:
     assert one_a_node == (name == "sparse")
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "max"])
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "symmetric"])
 @pytest.mark.parametrize("kind", ["paper", "reference"])
 def test_an_isolated_node_gets_zeros(name: str, kind: str) -> None:
     module = OPERATIONS[name](CHANNELS, COUNT, variant(kind)).double()
@@ -89,6 +90,19 @@ def test_an_isolated_node_gets_zeros(name: str, kind: str) -> None:
     assert torch.equal(out[:, -1], torch.zeros(COUNT, CHANNELS, dtype=torch.float64))
     assert bool(out.isfinite().all())
     assert bool(gradients(out, [h])[0].isfinite().all())
+
+
+def test_symmetric_is_the_propagation_of_gcn() -> None:
+    edges = torch.cat([EDGES, EDGES.flip(0)], dim=1).unique(dim=1)
+    edges = edges[:, edges[0] != edges[1]]
+    gcn = GCNConv(CHANNELS, CHANNELS, add_self_loops=False, bias=False).double()
+    with torch.no_grad():
+        gcn.lin.weight.copy_(torch.eye(CHANNELS))
+    h, x = inputs()
+    found = OPERATIONS["symmetric"](CHANNELS, COUNT, variant("paper"))(
+        h, x, Neighbors.from_edges(edges, NODES, NODES)[0]
+    )
+    assert_near(found, torch.stack([gcn(one, edges) for one in h]), 1e-10)
 
 
 def test_equal_maxima_send_their_gradient_to_the_first_sender() -> None:

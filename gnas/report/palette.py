@@ -29,6 +29,7 @@ STYLES = {
     "sum": Style(VERMILLION, (), "up", "x", 2.6),
     "mean": Style(GREEN, (9, 3, 2, 3), "down", "-", 2.2),
     "max": Style(PURPLE, (3, 2), "hexagon", "+", 2.4),
+    "symmetric": Style(SKY, (), "left", "o", 2.4),
     "skip": Style(GREY, (1.5, 3), "dash", "--", 1.6),
     "zero": Style(GREY, (1, 2), "cross", "/", 1.4),
 }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gnas.compare import Leaderboard
-from gnas.formula import AGGREGATORS, FILTERS
+from gnas.formula import FILTERS, PAPER_AGGREGATORS
 from gnas.genotype import Genotype
 from gnas.report.axes import head, legend, plain_log, save, sheet, whole_counts
 from gnas.report.budgets import best_so_far
@@ -43,7 +43,7 @@ def operation_distribution(genotypes: Mapping[str, Genotype]) -> Figure:
     figure, axes = sheet(1, 2, share=False)
     for panel, title, levels in zip(axes, ("filters", "aggregators"), ((1, 3), (2,)), strict=True):
         counts = {name: _level_counts(genotype, levels) for name, genotype in genotypes.items()}
-        usual = {*FILTERS[:3]} if levels == (1, 3) else {*AGGREGATORS, "identity"}
+        usual = {*FILTERS[:3]} if levels == (1, 3) else {*PAPER_AGGREGATORS, "identity"}
         names = in_order(usual.union(*counts.values()))
         width = 0.8 / max(len(counts), 1)
         handles = []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gnas.errors import InputError
-from gnas.formula import AGGREGATORS
+from gnas.formula import PAPER_AGGREGATORS
 from gnas.report.axes import head, legend, line, marks, sheet, whole_counts, whole_epochs
 from gnas.report.palette import FAINT, INK, LIGHT, SERIES, in_order, style
 from gnas.report.words import direction, unit
@@ -74,7 +74,7 @@ def draw_counts(panel: Axes, history: Sequence[Record]) -> tuple[list[Any], list
     if not records:
         raise InputError("this history holds no counts of operations")
     epochs = [record["epoch"] for record in records]
-    names = in_order({"identity", *AGGREGATORS}.union(*(record["second_level"] for record in records)))
+    names = in_order({"identity", *PAPER_AGGREGATORS}.union(*(record["second_level"] for record in records)))
     edges = [epoch - 0.5 for epoch in epochs] + [epoch + 0.5 for epoch in epochs[-1:]]
     floor, handles = [0] * len(records), []
     for name in names:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gnas.formula import AGGREGATORS
+from gnas.formula import AGGREGATORS, PAPER_AGGREGATORS
 from gnas.genotype import Genotype
 
 Counts = Mapping[str, Counter[str]]
@@ -57,12 +57,12 @@ def _checked(finding: Finding, counts: Counts) -> Verdict:
 
 
 def _shown(counts: Counter[str]) -> str:
-    return " ".join(f"{name} {counts[name]}" for name in (*AGGREGATORS, "sparse", "dense", "identity"))
+    return " ".join(f"{name} {counts[name]}" for name in (*PAPER_AGGREGATORS, "sparse", "dense", "identity"))
 
 
 def _most(dataset: str, name: str) -> Callable[[Counts], bool]:
     """Whether one aggregator is used more often than each of the others."""
-    others = [other for other in AGGREGATORS if other != name]
+    others = [other for other in PAPER_AGGREGATORS if other != name]
     return lambda counts: all(counts[dataset][name] > counts[dataset][other] for other in others)
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import aggregators
 import fit
 import hand_made
 import norms
@@ -62,6 +63,16 @@ def test_hand_made(call, tmp_path: Path) -> None:
         ("gat", "4", "eager"),
     ]
     assert all(float(row["milliseconds"]) > 0 and int(row["weights"]) > 90_000 for row in found)
+
+
+def test_aggregators(call, tmp_path: Path) -> None:
+    out = tmp_path / "aggregators.csv"
+    few = ("--search-epochs", "1", "--epochs", "1", "--budget", "2000")
+    call(aggregators, "--out", str(out), "--datasets", "molecules-mini", "--seeds", "0", *few)
+    plain, more = read(out)
+    assert (plain["added"], more["added"]) == ("", "symmetric")
+    assert "symmetric" not in plain["second_level"]
+    assert all(int(row["weights"]) <= 2000 and len(row["tests"].split()) == 2 for row in (plain, more))
 
 
 def test_reduction(call, tmp_path: Path) -> None:

@@ -1,0 +1,88 @@
+"""What does a search gain from aggregators that the paper's space does not have?
+
+    python benchmarks/aggregators.py                       # half an hour on a CPU core
+    python benchmarks/aggregators.py --datasets cluster-mini --seeds 0 --add symmetric
+
+The same search (preset ``fast``) in the paper's space and with one aggregator more, from several seeds. What is found is trained
+at the same number of weights, from two seeds, batch norm's statistics taken anew before every evaluation.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+
+import torch
+from rows import Rows, parser
+
+import gnas
+from gnas.settings import Settings
+from gnas.space import SearchSpace
+from gnas.training import train_seeds
+from gnas.workflow import chosen_strategy, found, train_config
+
+COLUMNS = ("dataset", "metric", "added", "seed", "second_level", "weights", "val", "test", "tests")
+DATASETS = ("cluster-mini", "pattern-mini", "molecules-mini")
+TRAININGS = (41, 95)
+
+
+def main() -> None:
+    chosen = arguments()
+    torch.set_num_threads(chosen.threads)
+    rows = Rows(chosen.out, torch.device(chosen.device), COLUMNS)
+    for dataset in chosen.datasets:
+        for seed in chosen.seeds:
+            for added in ("", *chosen.add):
+                rows.add(**measure(dataset, seed, added, chosen))
+
+
+def measure(dataset: str, seed: int, added: str, chosen: argparse.Namespace) -> dict[str, object]:
+    """One search and the trainings of what it found."""
+    benchmark = gnas.load(dataset)
+    settings = Settings.resolve(
+        "fast",
+        aggregators=(*SearchSpace.aggregators, *filter(None, (added,))),
+        budget=chosen.budget,
+        epochs=chosen.epochs,
+        search_epochs=chosen.search_epochs,
+        train_settings={"precise_norms": 8},
+    )
+    result = gnas.search(
+        benchmark,
+        settings.space(),
+        chosen_strategy(settings),
+        channels=settings.channels,
+        num_cells=settings.cells,
+        seed=seed,
+        device=chosen.device,
+    )
+    candidate = found(result.genotype, benchmark, settings)
+    trained = train_seeds(candidate.build, benchmark, train_config(settings, dataset), TRAININGS, device=chosen.device)
+    level = Counter(link.operation for cell in result.genotype for link in cell.links if cell.level(link.target) == 2)
+    return {
+        "dataset": dataset,
+        "metric": benchmark.task.metric,
+        "added": added,
+        "seed": seed,
+        "second_level": " ".join(f"{name} {count}" for name, count in sorted(level.items())),
+        "weights": trained.results[0].num_weights,
+        "val": trained.val,
+        "test": trained.mean,
+        "tests": " ".join(f"{one.test:.4f}" for one in trained.results),
+    }
+
+
+def arguments() -> argparse.Namespace:
+    words = parser(__doc__, "aggregators.csv")
+    words.add_argument("--datasets", nargs="+", default=list(DATASETS))
+    words.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the searches")
+    words.add_argument("--add", nargs="+", default=["symmetric"], metavar="NAME", help="aggregators, one at a time")
+    words.add_argument("--budget", type=int, default=40_000, help="weights of a trained network")
+    words.add_argument("--search-epochs", type=int, default=40)
+    words.add_argument("--epochs", type=int, default=60)
+    words.add_argument("--threads", type=int, default=1)
+    return words.parse_args()
+
+
+if __name__ == "__main__":
+    main()
