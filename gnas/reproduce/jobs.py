@@ -54,7 +54,7 @@ class Changes:
         words = []
         for name, value in sorted(self.of(names).items()):
             pairs = sorted(value.items()) if isinstance(value, Mapping) else [(name, value)]
-            words += [f"-{key}{'+'.join(item) if isinstance(item, list) else item}" for key, item in pairs]
+            words += [f"-{key}{'+'.join(item) if isinstance(item, list | tuple) else item}" for key, item in pairs]
         return "".join(words)
 
 

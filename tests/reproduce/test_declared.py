@@ -113,6 +113,12 @@ def test_measures_of_the_graph_are_part_of_every_folder():
     assert all(job.settings().data == {"structure": ["size", "degree"]} for job in jobs(asked))
 
 
+def test_lists_have_no_brackets_in_a_folders_name():
+    changes = Changes({"aggregators": ("sum", "symmetric")})
+    search, *_ = jobs(Wanted(items=("table-nodes",), datasets=("pattern",), changes=changes))
+    assert search.folder == "pattern/single-level-4-seed0-aggregatorssum+symmetric"
+
+
 def test_a_found_network_may_have_the_papers_weights_and_no_more():
     for job in jobs(Wanted(items=("table-zinc",), methods=("gnas",))):
         if isinstance(job, TrainJob) and isinstance(job.of, SearchJob):
