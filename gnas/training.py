@@ -19,7 +19,7 @@ from gnas.engine import Engine, mode_for, take_turns
 from gnas.evaluation import Evaluator
 from gnas.loop import EpochLoop, Meter, Record, labelled, seeded, steps_per_epoch
 from gnas.network import GraphModule
-from gnas.norm_statistics import SETTLED, PreciseNorms, lag_behind
+from gnas.norm_statistics import SETTLED, PreciseNorms, lag_behind, norms_of
 from gnas.optim import adam, autocast, exponential_average, restore, set_rate, use_precision
 from gnas.protocol import TrainConfig
 from gnas.runs import Run
@@ -229,7 +229,7 @@ class Trainer(EpochLoop):
     def _norms_lag(self, evaluated: float) -> bool:
         """Whether the epoch that was kept did much better on its own batches than in evaluation, with a warning if so."""
         steps = self.epoch * steps_per_epoch(self.stores["train"], self.config.batch_size)
-        if self.norms is not None or self.average is not None or steps < SETTLED:
+        if self.norms is not None or self.average is not None or steps < SETTLED or not norms_of(self.model):
             return False
         batches = self.history[self.best_epoch - 1]["train_metric"]
         if not lag_behind(self.task, batches, evaluated):

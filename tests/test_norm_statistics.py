@@ -14,8 +14,7 @@ from gnas.errors import InputError
 from gnas.evaluation import evaluate
 from gnas.loop import seeded
 from gnas.network import GraphModule
-from gnas.norm_statistics import PreciseNorms, lag_behind
-from gnas.operations import StackedBatchNorm
+from gnas.norm_statistics import PreciseNorms, lag_behind, norms_of
 from gnas.protocol import TrainConfig
 from gnas.runs import Interrupted, Run
 from gnas.store import GraphStore
@@ -25,10 +24,6 @@ from gnas.training import train
 
 BENCH = benchmark()
 CONFIG = TrainConfig(epochs=4, batch_size=5, precise_norms=2)
-
-
-def norms_of(model: torch.nn.Module) -> list[StackedBatchNorm]:
-    return [part for part in model.modules() if isinstance(part, StackedBatchNorm)]
 
 
 @pytest.mark.parametrize("made", ["network", "gin", "gatedgcn"])
