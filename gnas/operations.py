@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnas import distributed, fused
-from gnas.aggregate import inverse_degree, reduce
+from gnas.aggregate import inverse_degree, reduce, symmetric_scales
 from gnas.errors import choose
 from gnas.formula import AGGREGATORS
 from gnas.graph import Neighbors
@@ -234,10 +234,7 @@ class NeighborSymmetric(Operation):
     """
 
     def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
-        sent, received = (
-            degree.clamp_min(1).to(h.dtype).rsqrt()[:, None]
-            for degree in (neighbors.back_ptr.diff(), neighbors.degree())
-        )
+        sent, received = symmetric_scales(neighbors, h.dtype)
         return reduce_together({"sum": h * sent}, neighbors)["sum"] * received
 
 

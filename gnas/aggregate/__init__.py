@@ -16,7 +16,16 @@ from gnas.aggregate.weighted import weighted_sum
 from gnas.errors import choose
 from gnas.graph import Neighbors
 
-__all__ = ["AGGREGATORS", "IMPLEMENTATIONS", "aggregate", "implementation", "inverse_degree", "reduce", "weighted_sum"]
+__all__ = [
+    "AGGREGATORS",
+    "IMPLEMENTATIONS",
+    "aggregate",
+    "implementation",
+    "inverse_degree",
+    "reduce",
+    "symmetric_scales",
+    "weighted_sum",
+]
 AGGREGATORS = ("sum", "mean", "max")
 
 
@@ -30,7 +39,16 @@ def aggregate(x: Tensor, neighbors: Neighbors, how: str) -> Tensor:
 
 def inverse_degree(neighbors: Neighbors, dtype: torch.dtype) -> Tensor:
     """1/degree of each receiver as a column; 1 where there are no senders (their sum is 0 anyway)."""
-    return neighbors.degree().clamp_min(1).to(dtype).reciprocal()[:, None]
+    return _column(neighbors.degree(), dtype).reciprocal()
+
+
+def symmetric_scales(neighbors: Neighbors, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """1/root of what each sender sends and of what each receiver gets, as columns: GCN's, without self loops."""
+    return _column(neighbors.back_ptr.diff(), dtype).rsqrt(), _column(neighbors.degree(), dtype).rsqrt()
+
+
+def _column(degree: Tensor, dtype: torch.dtype) -> Tensor:
+    return degree.clamp_min(1).to(dtype)[:, None]
 
 
 def reduce(x: Tensor, neighbors: Neighbors, sum_to: int, max_from: int) -> tuple[Tensor, Tensor]:

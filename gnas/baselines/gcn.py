@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnas.aggregate import aggregate
+from gnas.aggregate import aggregate, inverse_degree, symmetric_scales
 from gnas.baselines.base import Baseline, BatchNorm, stack
 from gnas.errors import choose
 from gnas.graph import GraphBatch, Neighbors
@@ -43,14 +43,9 @@ class GCN(Baseline):
 
     def scales(self, neighbors: Neighbors, h: Tensor) -> tuple[Tensor | None, Tensor]:
         """What a node's message and what its sum of messages are multiplied by, as columns of ``h``'s type."""
-        received = _column(neighbors.degree(), h)
         if self.normalization == "mean":
-            return None, received.reciprocal()
-        return _column(neighbors.back_ptr.diff(), h).rsqrt(), received.rsqrt()
-
-
-def _column(degree: Tensor, h: Tensor) -> Tensor:
-    return degree.clamp_min(1).to(h.dtype)[:, None]
+            return None, inverse_degree(neighbors, h.dtype)
+        return symmetric_scales(neighbors, h.dtype)
 
 
 class GCNLayer(nn.Module):
