@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 def _plain(kind: type[torch.optim.Optimizer]) -> Any:
@@ -53,7 +53,7 @@ def sgd(
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Change the learning rate in place."""
     for group in optimizer.param_groups:
-        if isinstance(group["lr"], torch.Tensor):
+        if isinstance(group["lr"], Tensor):
             group["lr"].fill_(rate)
         else:
             group["lr"] = rate
@@ -64,18 +64,29 @@ def restore(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
     rates = [group["lr"] for group in optimizer.param_groups]
     optimizer.load_state_dict(state)
     for group, rate in zip(optimizer.param_groups, rates, strict=True):
-        if isinstance(rate, torch.Tensor):
+        if isinstance(rate, Tensor):
             group["lr"] = rate.fill_(float(group["lr"]))
         else:
             group["lr"] = float(group["lr"])
 
 
 @torch.no_grad()
-def exponential_average(average: nn.Module, model: nn.Module, decay: float) -> None:
-    """average = decay * average + (1 - decay) * model, for weights and running statistics; a few kernels for all of them."""
+def exponential_average(average: nn.Module, model: nn.Module, decay: float, steps: Tensor) -> None:
+    """average = decay * average + (1 - decay) * model, for weights and running statistics; a few kernels for all of them.
+
+    After t steps the decay is at most (1 + t) / (10 + t), or a short training would end near the weights it began with.
+    ``steps`` is a tensor, which a recorded step reads.
+    """
     pairs = zip(average.state_dict().values(), model.state_dict().values(), strict=True)
     mine, new = zip(*((one, other) for one, other in pairs if one.is_floating_point()), strict=True)
-    torch._foreach_lerp_(mine, new, 1 - decay)
+    moves = torch._foreach_sub(new, mine)
+    torch._foreach_mul_(moves, torch.clamp(9 / (10 + steps), min=1 - decay))
+    torch._foreach_add_(mine, moves)
+
+
+def steps_taken(optimizer: torch.optim.Optimizer) -> Tensor:
+    """How many steps Adam has made, as it counts them itself: where the weights are, and kept with its state."""
+    return next(iter(optimizer.state.values()))["step"]  # type: ignore[no-any-return]
 
 
 def use_precision(precision: str) -> None:

@@ -20,7 +20,7 @@ from gnas.evaluation import Evaluator
 from gnas.loop import EpochLoop, Meter, Record, labelled, seeded, steps_per_epoch
 from gnas.network import GraphModule
 from gnas.norm_statistics import SETTLED, PreciseNorms, lag_behind, norms_of
-from gnas.optim import adam, autocast, exponential_average, restore, set_rate, use_precision
+from gnas.optim import adam, autocast, exponential_average, restore, set_rate, steps_taken, use_precision
 from gnas.protocol import TrainConfig
 from gnas.runs import Run
 from gnas.sampling import open_store
@@ -137,7 +137,7 @@ class Trainer(EpochLoop):
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         self.optimizer.step()
         if self.average is not None:
-            exponential_average(self.average, self.model, self.config.ema)
+            exponential_average(self.average, self.model, self.config.ema, steps_taken(self.optimizer))
         self.meter.add(out, batch, loss)
 
     def finish_epoch(self) -> Record:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gnas.errors import InputError
 from gnas.protocol import TrainConfig
 from gnas.settings import PRESETS, Settings
+from gnas.space import SearchSpace
 from gnas.strategies import STRATEGIES, strategy
 from gnas.workflow import train_config
 
@@ -49,8 +50,16 @@ def test_presets_suit_every_strategy(preset: str, name: str, tmp_path: Path) -> 
         assert train_config(found, "zinc").lr == found.lr
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_paper_alone_has_the_paper_s_space(preset: str) -> None:
+    added = set(Settings.resolve(preset).space().aggregators) - set(SearchSpace().aggregators)
+    assert added == (set() if preset == "paper" else {"symmetric"})
+
+
 def test_strong_is_more_than_the_paper() -> None:
-    config = train_config(Settings.resolve("strong"), "zinc")
+    strong = Settings.resolve("strong")
+    assert strong.settings_of("single-level")["derive"] == "best"
+    config = train_config(strong, "zinc")
     assert (config.schedule, config.optimizer, config.warmup) == ("cosine", "adamw", 5)
     assert config.ema > 0.9
     assert config.clip > 0

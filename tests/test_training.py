@@ -302,10 +302,11 @@ def test_averaged_weights_are_judged() -> None:
     trainer = trainer_of(SHORT.with_(ema=0.5))
     start = copy.deepcopy(trainer.model.state_dict())
     average = {name: value.clone() for name, value in start.items()}
-    for _ in trainer.steps():
+    for step, _ in enumerate(trainer.steps(), start=1):
+        decay = min(0.5, (1 + step) / (10 + step))
         for name, value in trainer.model.state_dict().items():
             if value.is_floating_point():
-                average[name] = 0.5 * average[name] + 0.5 * value
+                average[name] = decay * average[name] + (1 - decay) * value
         if trainer.step_number == 3:
             break
     for name, value in trainer.average.state_dict().items():
