@@ -2,7 +2,7 @@
 
     python benchmarks/aggregators.py                       # half an hour on a CPU core
     python benchmarks/aggregators.py --datasets cluster-mini --seeds 0 --add symmetric
-    python benchmarks/aggregators.py --datasets cluster --graphs 1000 --search-epochs 15 --epochs 20 --budget 120000
+    python benchmarks/aggregators.py --datasets cluster --graphs 1000 --search-epochs 20 --epochs 20 --budget 120000
 
 The same search (preset ``fast``) in the paper's space and with one aggregator more, from several seeds. What is found is trained
 at the same number of weights, from two seeds, batch norm's statistics taken anew before every evaluation. ``cluster`` and
