@@ -97,7 +97,8 @@ class Estimator:
         return None
 
     def _same(self, job: SearchJob | TrainJob) -> bool:
-        devices = self.shelf.devices(job.folder)
+        folders = self.shelf.trained_in(job) if isinstance(job, TrainJob) else [job.folder]
+        devices = [name for folder in folders for name in self.shelf.devices(folder)]
         return bool(devices) and all((name == "CPU") == (self.device == "cpu") for name in devices)
 
 

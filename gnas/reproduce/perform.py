@@ -128,6 +128,8 @@ class Worker:
                     run.write_genotype(as_built(source.architecture, settings))
         known, here = self.shelf.trained(job), folder / "trained" / job.model
         seeds = [seed for seed in job.seeds if seed not in known or (here / f"seed-{seed}" / "result.json").exists()]
+        if not seeds:  # another process has just trained the same network for another line
+            return
         board = compare(
             benchmark,
             [candidate],

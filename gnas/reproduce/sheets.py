@@ -132,8 +132,10 @@ def _remark(one: Line) -> str:
         words.append("paper: its best network, 12 cells")
     if got is not None and got.chosen_from > 1:
         words.append(f"best of {got.chosen_from} networks by validation: {got.about}")
-    elif got is not None and not got.about.split("-seed")[-1].isdigit() and "-seed" in got.about:
-        words.append(got.about)
+    elif got is not None and "-seed" in got.about:
+        elsewhere = one.entry.model == "algorithm-1" and not got.about.startswith("depth-")
+        if elsewhere or not got.about.split("-seed")[-1].isdigit():
+            words.append(got.about)
     if got is not None and got.cells is not None and got.depth != got.cells:
         words.append(f"{got.depth} of {got.cells} cells aggregate")
     if got is not None and got.lag:

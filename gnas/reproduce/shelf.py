@@ -14,6 +14,7 @@ from gnas.documents import is_number
 from gnas.errors import InputError
 from gnas.genotype import Genotype
 from gnas.reproduce.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
+from gnas.reproduce.paper import printed
 from gnas.reproduce.scale import SEEDS
 from gnas.runs import Run
 from gnas.strategies import SearchResult
@@ -106,6 +107,22 @@ class Shelf:
         """The architecture a training needs."""
         return self.search(of) if isinstance(of, SearchJob) else self.depth(of)
 
+    def trained_in(self, job: TrainJob) -> list[str]:
+        """The folders a network's trainings lie in: its own, and for Algorithm 1 that of its last search too.
+
+        What that search found is trained for the line of as many cells. Where that line may have as many weights, both
+        are the same network, and a second training would give nothing new; another budget means another width.
+        """
+        folders, scale = [job.folder], job.scale
+        if isinstance(job.of, DepthJob) and (ended := self.depth(job.of)) is not None:
+            last = ended.result["rounds"][-1]
+            lines = [e for e in printed() if e.model == "gnas" and scale.sources[e.dataset] == job.source]
+            budgets = {scale.budget(e.budget) for e in lines if scale.depth(e.depth) == last["initial"]}
+            same = budgets == {job.budget}  # lines that a small scale gives as many cells share a folder
+            if same and last["genotype"] == ended.architecture.id:
+                folders.append(replace(job, of=job.of.search(last["initial"])).folder)
+        return folders
+
     def trained(self, job: TrainJob) -> dict[int, dict[str, Any]]:
         """Results of the seeds asked for that are finished, of the network that was found."""
         found = None if job.of is None else self.found(job.of)
@@ -113,7 +130,7 @@ class Shelf:
             return {}
         wanted = None if found is None else as_built(found.architecture, job.settings()).id
         results: dict[int, dict[str, Any]] = {}
-        for folder in self.folders(job.folder):
+        for folder in (folder for name in self.trained_in(job) for folder in self.folders(name)):
             results = _results(folder / "trained" / job.model, wanted) | results
         if job.of is None and not job.budget and job.folder.endswith(f"/{job.model}-{job.layers}"):
             results = self._rows.get((job.source.folder, job.model, job.layers), {}) | results
@@ -148,6 +165,14 @@ class Shelf:
                 for one in _networks(folder, job.model):
                     name = (one.about, one.architecture.id if one.architecture else "")
                     before = merged.get(name, one)
+                    merged[name] = replace(before, results=one.results | before.results)
+        found, (_, *shared) = self.found(job.of), self.trained_in(job)
+        for folder in (folder for relative in shared for folder in self.folders(relative)):
+            for one in _networks(folder, job.model):
+                if found is not None and one.architecture == as_built(found.architecture, job.settings()):
+                    name = (Path(job.folder).name, one.architecture.id)  # the seeds of both folders are of one network
+                    told = found.result.get("seconds")  # of all searches of Algorithm 1, not of its last alone
+                    before = merged.get(name, replace(one, search_seconds=told))
                     merged[name] = replace(before, results=one.results | before.results)
         return list(merged.values())
 

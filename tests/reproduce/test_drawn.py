@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from papers import TINY, done, wanted
+from papers import TINY, done, files, load, wanted
 
 from gnas import gap
 from gnas.cost import Workload, machine
 from gnas.errors import InputError
 from gnas.genotype import CellGenotype, Genotype, Link
-from gnas.reproduce import ITEMS, Shelf, Wanted, draw, fill_page, write_page
-from gnas.reproduce.catalogue import entries, jobs
+from gnas.reproduce import ITEMS, Changes, Shelf, Wanted, carry_out, draw, fill_page, write_page
+from gnas.reproduce.catalogue import entries, jobs, train_job
 from gnas.reproduce.estimate import Estimator
 from gnas.reproduce.findings import check, live_operations
+from gnas.reproduce.perform import Worker
 from gnas.reproduce.rows import line
 from gnas.reproduce.sheets import sheets
 
@@ -41,6 +42,22 @@ def write_run(place: Path, name: str, genotype: Genotype, results: dict[int, dic
     (folder / "config.yaml").write_text(yaml.safe_dump({"job": "search"}))
     (folder / "genotype.yaml").write_text(genotype.to_yaml())
     (folder / "result.json").write_text(json.dumps({"search": {"seconds": 7.0}}))
+
+
+def write_depth(place: Path, genotype: Genotype, *cells: int) -> None:
+    """Algorithm 1 from 16 cells as its folder would be, after searches with so many cells."""
+    folder = place / "zinc/depth-from-16-seed0"
+    folder.mkdir(parents=True, exist_ok=True)
+    rounds = [{"initial": one, "genotype": genotype.id if one == cells[-1] else "0000000000"} for one in cells]
+    (folder / "config.yaml").write_text(yaml.safe_dump({"job": "depth"}))
+    (folder / "genotype.yaml").write_text(genotype.to_yaml())
+    (folder / "result.json").write_text(json.dumps({"genotype": genotype.id, "rounds": rounds, "seconds": 20.0}))
+
+
+def algorithm_1(changes: dict[str, Any] | None = None) -> tuple[Any, Wanted]:
+    """The training behind the line of Algorithm 1, and what to ask for to have that line."""
+    asked = Wanted(items=("table-zinc",), methods=("gnas",), depths=(16,), changes=Changes(changes or {}))
+    return train_job(entry("algorithm-1", 16), asked), asked
 
 
 def entry(model: str = "gnas", depth: int = 4, asked: Wanted | None = None) -> Any:
@@ -94,6 +111,64 @@ def test_missing_seeds_and_failures_are_said(tmp_path: Path) -> None:
     assert line(entry(depth=8), Wanted(), Shelf([tmp_path]), {}).state == "not run"
     failed = {"zinc/single-level-8-seed0": "out of memory"}
     assert line(entry(depth=8), Wanted(), Shelf([tmp_path]), failed).state == "failed: out of memory"
+
+
+def test_algorithm_1_takes_the_trainings_of_its_last_search(tmp_path: Path) -> None:
+    deep = gap.genotype(["[mean]"] * 12)
+    write_run(tmp_path, "zinc/single-level-12-seed0", deep, seeds(0.24, 0.3))
+    write_depth(tmp_path, deep, 16, 14, 12)
+    for folder, device in (("depth-from-16-seed0", "CPU"), ("single-level-12-seed0", "H200")):
+        (tmp_path / "zinc" / folder / "versions.json").write_text(json.dumps({"device": device}))
+    (job, asked), shelf = algorithm_1(), Shelf([tmp_path])
+    before = files(tmp_path, "*.*")
+    assert shelf.done(job)
+    nothing = carry_out([job.of, job], tmp_path, shelf, load=lambda source: pytest.fail("nothing is left to do"))
+    assert (nothing.done, nothing.failed) == ((), {})
+    Worker(tmp_path, shelf).do(job, load(job.source))  # as if another process had trained it since
+    assert files(tmp_path, "*.*") == before
+    found = line(entry("algorithm-1", 16), asked, shelf, {})
+    assert found.ours is not None
+    assert (found.ours.about, found.ours.seeds, found.ours.search_seconds) == ("single-level-12-seed0", 4, 20.0)
+    assert (found.ours.mean, found.ours.device, found.state) == (pytest.approx(0.255), "H200", "")
+    row = sheets("table-zinc", asked, shelf, {})[0].rows[-1]
+    assert (row[1], row[-1]) == ("from 16, found 12", "paper: its best network, 12 cells; single-level-12-seed0")
+    for device in ("cpu", "cuda"):  # the folder of Algorithm 1 does not say where it was trained
+        assert not Estimator(shelf, device, [job])(job).recorded
+
+
+@pytest.mark.parametrize(("changes", "end"), [({}, ""), ({"dropout": 0.2}, "-dropout0.2")])
+def test_seeds_of_algorithm_1_in_two_folders_are_of_one_network(
+    changes: dict[str, Any], end: str, tmp_path: Path
+) -> None:
+    results = seeds(0.24, 0.3)
+    for folder, own in (("single-level-12-seed0", (41, 95)), ("depth-from-16-seed0", (12, 35))):
+        write_run(tmp_path, f"zinc/{folder}{end}", ONE, {seed: results[seed] for seed in own})
+    write_depth(tmp_path, ONE, 16, 12)
+    (job, asked), shelf = algorithm_1(changes), Shelf([tmp_path])
+    found = line(entry("algorithm-1", 16), asked, shelf, {})
+    assert shelf.done(job)
+    assert found.ours is not None
+    assert (found.ours.seeds, found.ours.chosen_from, found.state) == (4, 1, "")
+
+
+@pytest.mark.parametrize(
+    ("cells", "trained", "changes"),
+    [
+        ((16,), ONE, {}),  # of 1.68M weights, and Algorithm 1 may have 1.20M
+        ((16, 14), ONE, {}),  # no line of the paper has so many cells
+        ((16, 12), TWO, {}),  # another search's network
+        ((16, 12), ONE, {"dropout": 0.2}),  # asked for is another training
+    ],
+)
+def test_algorithm_1_does_not_take_other_trainings(
+    cells: tuple[int, ...], trained: Genotype, changes: dict[str, Any], tmp_path: Path
+) -> None:
+    write_run(tmp_path, f"zinc/single-level-{cells[-1]}-seed0", trained, seeds(0.24, 0.3))
+    write_depth(tmp_path, ONE, *cells)
+    (job, asked), shelf = algorithm_1(changes), Shelf([tmp_path])
+    assert shelf.trained(job) == {}
+    assert not shelf.done(job)
+    assert line(entry("algorithm-1", 16), asked, shelf, {}).state == "not run"
 
 
 def test_rows_without_folders_are_read(tmp_path: Path) -> None:
