@@ -27,7 +27,6 @@ from gnas.errors import InputError
 from gnas.genotype import Genotype
 from gnas.jobs import Job, Runner, Work, unpack
 from gnas.loop import Record
-from gnas.network import GraphModule
 from gnas.runs import Run, plain
 from gnas.search_budget import SearchBudget
 from gnas.space import SearchSpace
@@ -35,12 +34,11 @@ from gnas.stage import OperationTypes
 from gnas.strategies import SearchResult, SearchStrategy, search
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.brief import TrialSettings
+from gnas.strategies.finished import finished_search
+from gnas.strategies.given import GivenTrials
 from gnas.strategies.gradient import GradientSettings
-from gnas.strategies.graphnas_space import architecture_from_yaml
-from gnas.strategies.random import GenotypeTrials
 from gnas.strategies.values import from_values, to_values
 from gnas.strategy_curves import Point, StrategyComparison, read_points
-from gnas.workflow import finished_search
 
 
 def compare_strategies(
@@ -213,32 +211,13 @@ def moments(result: SearchResult, count: int) -> list[Moment]:
     return [*found, Moment(result.trained_epochs, result.seconds, result.genotype)]
 
 
-class DerivedTrials(GenotypeTrials):
-    """Trials of given architectures, in order."""
-
-    def __init__(
-        self, given: Sequence[Any], settings: TrialSettings, problem: SearchProblem, context: SearchContext
-    ) -> None:
-        super().__init__(replace(settings, trials=len(given)), problem, context)
-        self.given = given
-
-    def propose(self) -> Any:
-        return self.given[len(self.history)]
-
-    def build(self, candidate: Any) -> GraphModule:
-        return super().build(candidate) if isinstance(candidate, Genotype) else candidate.build(self.problem.task)
-
-    def read(self, text: str) -> Any:
-        return architecture_from_yaml(text)
-
-
 def derive(
     result: SearchResult, problem: SearchProblem, budget: SearchBudget, context: SearchContext
 ) -> tuple[list[Record], Any]:
     """A record for each moment of a search, its cost that of the search and of all networks trained by then; the best."""
     found = moments(result, budget.derivations)
     given = {moment.architecture.id: moment.architecture for moment in found}
-    trials = DerivedTrials(list(given.values()), budget.trial_settings(), problem, context)
+    trials = GivenTrials(list(given.values()), budget.trial_settings(), problem, context)
     best = trials.search("derived").genotype
     tried = {record["genotype_id"]: record for record in trials.history}
     records, paid = [], (0, 0.0)

@@ -170,7 +170,9 @@ def estimate(work: Workload, settings: Settings, device: torch.device, dataset: 
     known, same = machine(device)
     cells, channels, seeds = settings.cells, settings.channels, len(settings.seeds)
     epochs = usual_epochs(settings, dataset)
-    search = known.epoch_seconds("search", work, settings.search_batch, cells, channels) * settings.search_epochs
+    searches = int(settings.settings_of(settings.strategy).get("searches", 1))  # a brief training each: next to nothing
+    passes = settings.search_epochs * searches
+    search = known.epoch_seconds("search", work, settings.search_batch, cells, channels) * passes
     train = known.epoch_seconds("training", work, settings.batch, cells, channels, seeds) * epochs
     base = work.store_mb() + float(known.values.get("process_mb", 0.0))
     at_once = seeds if known.device == "cuda" else 1

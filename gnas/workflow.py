@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from gnas import baselines, distributed
+from gnas import baselines
 from gnas.compare import Candidate, Leaderboard, compare
 from gnas.datasets.base import Benchmark
 from gnas.errors import InputError
@@ -25,11 +25,11 @@ from gnas.protocol import TrainConfig
 from gnas.runs import Run
 from gnas.settings import Settings
 from gnas.strategies import STRATEGIES, SearchResult, SearchStrategy, search, strategy
-from gnas.strategies.graphnas_space import GraphNASArchitecture, load_architecture
+from gnas.strategies.finished import finished_search
+from gnas.strategies.graphnas_space import GraphNASArchitecture
 
 # Widths under a budget are multiples of 4: rows that begin on 16 bytes. 86 made a step on a GPU a quarter slower than 84 or 88.
 WIDTHS = 4
-SEARCHED = ("seconds", "strategy", "trained_epochs", "seed")  # of a finished search's result
 
 
 @dataclass(frozen=True)
@@ -201,23 +201,6 @@ def search_part(
             should_stop=should_stop,
             runner=runner,
         )
-
-
-def finished_search(run: Run) -> SearchResult | None:
-    """The result of a search that ended in this folder."""
-    done, genotype = run.read_json("result", SEARCHED), read_architecture(run)
-    if done is None or genotype is None:
-        return None
-    return SearchResult(
-        genotype, run.history(), done["seconds"], done["strategy"], done["trained_epochs"], done["seed"]
-    )
-
-
-@distributed.by_first
-def read_architecture(run: Run) -> Genotype | GraphNASArchitecture | None:
-    """What a search left in its folder: a genotype, or GraphNAS's own kind of architecture."""
-    file = run.path / "genotype.yaml"
-    return load_architecture(file) if file.exists() else None
 
 
 def summarise(benchmark: Benchmark) -> Record:

@@ -71,7 +71,9 @@ def begin(
     usual, why = usual_preset(dataset, device)
     given = {key: options.get(key) for key in SETTINGS} if given is None else given
     given = {**given, "data": data_options(options["target"], options["data"], options.get("sample_neighbors")) or None}
-    preset, file, changes = options["preset"], options["settings"], options["change"] or ()
+    preset, file, changes = options["preset"], options["settings"], list(options["change"] or ())
+    if options.get("searches") is not None:
+        changes.append(f"strategy_settings.searches={options['searches']}")
     settings = resolve(usual, preset, file, None, given, changes)
     words = [word.format(strategy=settings.strategy, seed=settings.seed) for word in name]
     folder = options["out"] or run_name(dataset, *words)

@@ -105,7 +105,8 @@ def search_stage(strategy: Any, key: str = "search") -> Stage:
     trials = getattr(strategy, "trials", None)
     if trials is not None:
         return Stage(key, key.replace("-", " "), int(trials), unit="trial")
-    return Stage(key, key.replace("-", " "), int(getattr(strategy, "epochs", 1)))
+    epochs, searches = getattr(strategy, "epochs", 1), getattr(strategy, "searches", 1)
+    return Stage(key, key.replace("-", " "), int(epochs), int(searches))
 
 
 def training_run(begun: Begun, job: str, **more: Any) -> Run:

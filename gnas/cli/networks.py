@@ -20,8 +20,8 @@ from gnas.genotype import Genotype
 from gnas.protocol import TrainConfig
 from gnas.runs import Run
 from gnas.settings import Settings
+from gnas.strategies.finished import read_architecture
 from gnas.strategies.graphnas_space import GraphNASArchitecture, load_architecture
-from gnas.workflow import read_architecture
 
 Architecture = Genotype | GraphNASArchitecture
 

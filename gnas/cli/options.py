@@ -110,6 +110,15 @@ SearchEpochs = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Epochs of the search (of each trial, by trials).", rich_help_panel=NETWORK),
 ]
+Searches = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Searches, from seeds in a row: what each finds is trained briefly, validation chooses.",
+        rich_help_panel=NETWORK,
+    ),
+]
 Epochs = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Epochs of a training, at most.", rich_help_panel=NETWORK)
 ]

@@ -29,6 +29,7 @@ def search(
     cells: o.Cells = None,
     channels: o.Channels = None,
     search_epochs: o.SearchEpochs = None,
+    searches: o.Searches = None,
     epochs: o.Epochs = None,
     batch: o.Batch = None,
     seeds: o.Seeds = None,

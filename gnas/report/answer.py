@@ -7,7 +7,7 @@ from typing import Any
 
 from gnas.compare import Leaderboard, Row
 from gnas.report.record import Job, Training
-from gnas.report.words import count, duration, figure, named, spread, unit
+from gnas.report.words import count, duration, figure, listed, named, spread, unit
 from gnas.strategy_curves import StrategyComparison
 from gnas.tasks import higher_is_better
 
@@ -31,8 +31,8 @@ def best_baseline(board: Leaderboard) -> Row | None:
 
 
 def answer(job: Job) -> list[str]:
-    """One to three sentences with numbers."""
-    sentences = [_network(job)] if job.genotype is not None else []
+    """A few sentences with numbers."""
+    sentences = [_network(job), _chosen(job)] if job.genotype is not None else []
     if job.rounds:
         sentences.append(_depth(job))
     row = found_row(job.leaderboard) if job.leaderboard else None
@@ -71,6 +71,9 @@ def search_seconds(job: Job) -> float | None:
 
 
 def _effort(job: Job) -> str:
+    several = (job.search or {}).get("searches")
+    if several and not job.rounds:
+        return f"{len(several)} searches"
     return count(len(job.rounds), "round") if job.rounds else count(len(job.history), job.step)
 
 
@@ -108,6 +111,20 @@ def _network(job: Job) -> str:
         f" (aggregations: {how})" if how else " (no aggregation at all)"
     )
     return f"{verb} a network of {count(len(genotype), 'cell')} with {depth}."
+
+
+def _chosen(job: Job) -> str:
+    """Of several searches: which one was taken, and why."""
+    told = job.search or {}
+    several = told.get("searches", ())
+    if not several or job.rounds:
+        return ""
+    values = {one["seed"]: figure(job.metric, one["val_metric"]) for one in several}
+    others = listed([value for seed, value in values.items() if seed != told["seed"]])
+    return (
+        f"It comes from seed {told['seed']}, the best of {len(several)} searches by validation after a brief training: "
+        f"{unit(job.metric)} {values[told['seed']]}, of the others {others}."
+    )
 
 
 def _depth(job: Job) -> str:

@@ -14,9 +14,9 @@ from gnas.errors import InputError
 from gnas.genotype import Genotype
 from gnas.runs import Run
 from gnas.space import SearchSpace
+from gnas.strategies.finished import read_architecture
 from gnas.strategies.graphnas_space import GraphNASArchitecture
 from gnas.strategy_curves import StrategyComparison
-from gnas.workflow import read_architecture
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -128,7 +128,7 @@ def read_job(folder: str | Path) -> Job:
     run = Run(folder)
     rounds = sorted((one for one in map(_part, run.path.glob("round-*")) if one), key=_number)
     searching = run if _is_search(run) else _part(run.path / "search") or (rounds[-1] if rounds else None)
-    history = searching.history() if searching else []
+    history = _under_way(searching).history() if searching else []
     notes: list[str] = []
     genotypes = (_genotype(one, notes) for one in (run, searching) if one)
     result, board, trainings = run.read_json("result"), run.read_json("leaderboard"), _trainings(run)
@@ -166,6 +166,12 @@ def signature(folder: str | Path) -> tuple[tuple[str, int, int], ...]:
 def _is_search(run: Run) -> bool:
     first = run.history()[:1]
     return bool(first) and ("genotype" in first[0] or "alphas" in first[0])
+
+
+def _under_way(run: Run) -> Run:
+    """Of several searches, none of which is chosen yet, the last one begun; else the search itself."""
+    parts = [] if run.history() else sorted(filter(None, map(_part, run.path.glob("seed-*"))), key=_number)
+    return parts[-1] if parts else run
 
 
 def _part(path: Path) -> Run | None:

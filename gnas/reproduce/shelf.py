@@ -18,9 +18,10 @@ from gnas.reproduce.paper import printed
 from gnas.reproduce.scale import SEEDS
 from gnas.runs import Run
 from gnas.strategies import SearchResult
+from gnas.strategies.finished import read_architecture
 from gnas.strategies.graphnas_space import GraphNASArchitecture
 from gnas.strategy_curves import StrategyComparison
-from gnas.workflow import as_built, read_architecture
+from gnas.workflow import as_built
 
 FIGURES = ("test", "num_weights", "epochs", "seconds")  # what every result of a training has
 ROWS = "baselines.csv"  # rows of hand-made networks whose run folders were not kept

@@ -72,9 +72,11 @@ class SearchResult:
     strategy: str
     trained_epochs: int = 0
     seed: int = 0
+    searches: tuple[Record, ...] = ()  # where it is the best of several: what each found, and how good that was
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the history, for result files."""
+        several = {"searches": list(self.searches)} if self.searches else {}
         return {
             "genotype": self.genotype.id,
             "formulas": list(self.genotype.formulas()),
@@ -83,6 +85,7 @@ class SearchResult:
             "strategy": self.strategy,
             "trained_epochs": self.trained_epochs,
             "seed": self.seed,
+            **several,
         }
 
 

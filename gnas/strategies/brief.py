@@ -34,6 +34,7 @@ class TrialSettings:
     max_epochs: int | None = None
     max_seconds: float | None = None
     precision: str = "tf32"
+    precise_norms: int = 0  # as in training: batches the norms' statistics are taken over before an evaluation
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -41,6 +42,8 @@ class TrialSettings:
         for name in ("trials", "epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be at least 1")
+        if self.precise_norms < 0:
+            raise InputError(f"precise_norms is {self.precise_norms!r}; it must be at least 0")
         if self.lr <= 0:
             raise InputError(f"lr is {self.lr!r}; it must be above 0")
         if self.max_epochs is not None and self.max_epochs < self.epochs:
@@ -67,6 +70,7 @@ def train_briefly(
         batch_size=settings.batch_size,
         lr=settings.lr,
         precision=settings.precision,
+        precise_norms=settings.precise_norms,
         engine=context.engine,
         checkpoint_every=max(1, settings.epochs // 4),
     )

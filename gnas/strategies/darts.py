@@ -15,6 +15,7 @@ from gnas.optim import autocast
 from gnas.store import Planned, Store
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.gradient import GradientSearch, GradientSettings
+from gnas.strategies.several import best_of
 
 REACH = 0.01  # how far the weights move for the difference quotient of the second order, as in DARTS
 
@@ -34,7 +35,8 @@ class Darts(GradientSettings):
             raise InputError(f"darts has order 1 or 2, not {self.order!r}")
 
     def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
-        return DartsSearch(self, problem, context).search(f"{self.name}{self.order}")
+        name = f"{self.name}{self.order}"
+        return best_of(self, problem, context, lambda one: DartsSearch(self, problem, one).search(name))
 
 
 class DartsSearch(GradientSearch):

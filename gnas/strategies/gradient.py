@@ -46,6 +46,9 @@ class GradientSettings:
     share_alphas: bool = False
     train_share: float = 0.5  # of the training graphs: what the weights are fitted to; bilevel holds the others out
     derive: str = "last"  # or "best": from the alphas of the epoch with the lowest validation loss
+    searches: int = 1  # from seeds in a row; what each finds is trained for trial_epochs, and validation chooses
+    trial_epochs: int = 10
+    trial_lr: float = 1e-3
     stop_on_collapse: float | None = None
     precision: str = "tf32"
     precise_norms: int = 0  # as in training: batches the norms' statistics are taken over before an evaluation
@@ -61,10 +64,10 @@ class GradientSettings:
             raise InputError(
                 f"train_share is {self.train_share!r}; it must be above 0 and at most {self.largest_share:g}"
             )
-        for name in ("epochs", "batch_size"):
+        for name in ("epochs", "batch_size", "searches", "trial_epochs"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be at least 1")
-        for name in ("lr", "alpha_lr"):
+        for name in ("lr", "alpha_lr", "trial_lr"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be above 0")
 

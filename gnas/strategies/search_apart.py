@@ -12,10 +12,10 @@ from gnas.runs import Run
 from gnas.space import SearchSpace
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, SearchStrategy
 from gnas.strategies.darts import Darts
+from gnas.strategies.finished import finished_search
 from gnas.strategies.single_level import SingleLevel
 from gnas.strategies.values import from_values, to_values
 
-TOLD = ("seconds", "strategy", "trained_epochs", "seed")
 WHOLE = (SingleLevel, Darts)  # what can be sent; trial-based strategies send their trials
 
 
@@ -39,9 +39,11 @@ def search_apart(strategy: SearchStrategy, problem: SearchProblem, context: Sear
     run.close()  # the worker takes the folder over
     runner.send(runner.name_of(run.path))
     job = Job("gnas.strategies.search_apart.search_job", runner.name_of(run.path), json.loads(json.dumps(arguments)))
-    (told,) = runner.all([job], on_epoch=context.on_epoch, should_stop=context.should_stop)
-    genotype = run.genotype()
-    return SearchResult(genotype, run.history(), **told)
+    runner.all([job], on_epoch=context.on_epoch, should_stop=context.should_stop)
+    found = finished_search(run)
+    if found is None:
+        raise InputError(f"{run.path}: the worker left no result there")
+    return found
 
 
 def search_job(
@@ -55,18 +57,15 @@ def search_job(
     num_cells: int,
     seed: int,
     engine: str,
-) -> dict[str, Any]:
+) -> None:
     """One search in a worker; what it found lies in its folder."""
     given = unpack(work.file(graphs))
     problem = SearchProblem(
         given.splits["train"], given.splits["val"], given.task, SearchSpace(**space), channels, num_cells
     )
     with Run(work.folder, config, resume=True) as run:
-        done = run.read_json("result", TOLD)
-        if done is None:
+        if finished_search(run) is None:
             context = SearchContext(seed, work.device, engine, run, work.on_epoch, work.should_stop)
             found = from_values(strategy).search(problem, context)
             run.write_genotype(found.genotype)
-            done = found.to_dict()
-            run.write_json("result", done)
-        return {name: done[name] for name in TOLD}
+            run.write_json("result", found.to_dict())

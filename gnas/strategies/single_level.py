@@ -11,6 +11,7 @@ from gnas.optim import autocast
 from gnas.store import Planned
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.gradient import GradientSearch, GradientSettings
+from gnas.strategies.several import best_of
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class SingleLevel(GradientSettings):
     name: str = "single-level"
 
     def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
-        return SingleLevelSearch(self, problem, context).search(self.name)
+        return best_of(self, problem, context, lambda one: SingleLevelSearch(self, problem, one).search(self.name))
 
 
 class SingleLevelSearch(GradientSearch):

@@ -165,3 +165,24 @@ def test_messages_about_the_data_speak_of_options() -> None:
         "categorical": ["x", "y"],
         "target": ["a"],
     }
+
+
+def test_several_searches_in_one_command(rings: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "several"
+    few = ("--set", "strategy_settings.trial_epochs=1")
+    ended = gnas("search", rings, *TINY, "--searches", "2", *few, "--out", folder)
+    assert ended.code == 0, ended
+    text = " ".join(ended.out.split())
+    assert "the best of 2 searches by validation after a brief training: MAE" in text
+    lines = [line for line in ended.err.splitlines() if "epochs in" in line]
+    assert lines[0].startswith("search: 12 epochs in"), lines
+    told = json.loads((folder / "search" / "result.json").read_text())
+    assert [one["seed"] for one in told["searches"]] == [0, 1]
+    assert told["genotype"] in [one["genotype"] for one in told["searches"]]
+    before = fingerprint(folder)
+    again = gnas("search", rings, "--out", folder, "--resume", "--json")
+    assert (again.code, again.json["searches"]) == (0, told["searches"])
+    assert fingerprint(folder) == before
+    ended = gnas("search", rings, *TINY, "--strategy", "random", "--searches", "2", "--out", tmp_path / "no")
+    one_line(ended, 2, "unknown setting of the strategy random 'searches'")
+    assert not (tmp_path / "no").exists()

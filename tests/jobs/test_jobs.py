@@ -69,6 +69,15 @@ def test_searches_are_the_same(tmp_path: Path, strategy: SearchStrategy) -> None
     assert not list((tmp_path / "search").glob("trials/*"))  # their outcomes are in the history
 
 
+def test_the_best_of_several_searches_is_the_same(tmp_path: Path) -> None:
+    strategy, how = SingleLevel(epochs=2, searches=2, trial_epochs=1), {"channels": 4, "num_cells": 2, "seed": 3}
+    alone = search(tiny(), SPACE, strategy, **how)  # type: ignore[arg-type]
+    with open_runner(tmp_path) as runner, Run(tmp_path / "search", {"job": "search"}) as run:
+        found = search(tiny(), SPACE, strategy, run=run, runner=runner, **how)  # type: ignore[arg-type]
+    assert (found.genotype, found.searches) == (alone.genotype, alone.searches)
+    assert untimed(found.history) == untimed(alone.history)
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES[2:5:2], ids=lambda one: one.name)
 def test_trials_that_were_stopped_go_on(tmp_path: Path, strategy: SearchStrategy) -> None:
     how = {"channels": 4, "num_cells": 2, "seed": 3}

@@ -70,6 +70,17 @@ def test_a_worse_network_is_called_worse(tmp_path: Path) -> None:
     assert "+24.9 %" in [fact.value.replace("\u00a0", " ") for fact in facts(job)]
 
 
+def test_the_best_of_several_searches_is_named(tmp_path: Path) -> None:
+    job = read_job(made_up_job(tmp_path / "job"))
+    several = [{"seed": seed, "val_metric": value} for seed, value in ((0, 0.31), (1, 0.29), (2, None))]
+    job = replace(job, search={**(job.search or {}), "seed": 1, "searches": several})
+    wanted = (
+        "It comes from seed 1, the best of 3 searches by validation after a brief training: MAE 0.2900, of the others"
+    )
+    assert f"{wanted} 0.3100 and –." in answer(job)
+    assert "3 searches" in [fact.remark for fact in facts(job)]
+
+
 def test_without_baselines(tmp_path: Path) -> None:
     job = read_job(made_up_job(tmp_path / "job"))
     job = replace(job, leaderboard=replace(board(), rows=board().rows[:1]))

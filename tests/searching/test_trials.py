@@ -47,6 +47,16 @@ def test_no_trial_begins_beyond_the_seconds() -> None:
     assert len(result.history) == 1
 
 
+def test_norms_are_taken_anew_where_asked() -> None:
+    plain, anew = (
+        search(tiny(), SPACE, RandomSearch(trials=2, precise_norms=norms, **SMALL), channels=8, num_cells=1).history
+        for norms in (0, 2)
+    )
+    for one, other in zip(plain, anew, strict=True):
+        assert one["genotype_id"] == other["genotype_id"]
+        assert one["val_loss"] != other["val_loss"]
+
+
 class Spoiled(GenotypeTrials):
     """Trials whose numbers are in ``bad`` begin with weights that are not finite."""
 
