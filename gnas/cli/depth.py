@@ -96,7 +96,7 @@ def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
     """Search the depth, and what is printed of it."""
     from gnas.cli import show
     from gnas.cli.counting import counting
-    from gnas.cli.job import search_stage, working, write_report
+    from gnas.cli.job import search_stages, working, write_report
     from gnas.depth import REASONS, average_diameter, search_depth
     from gnas.files import write_json
     from gnas.workflow import chosen_strategy, summarise
@@ -109,7 +109,7 @@ def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
     if bounds["start"] is None:
         with counting(screen, benchmark.name) as tell:
             diameter = average_diameter(benchmark.train, seed=settings.seed, on_progress=tell)
-    with working(begun, [search_stage(chosen, "round-1")]) as work:
+    with working(begun, search_stages(chosen, "round-1")) as work:
         result = search_depth(
             benchmark,
             settings.space(),

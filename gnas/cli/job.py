@@ -17,6 +17,7 @@ from gnas.compare import Candidate, Leaderboard, compare
 from gnas.loop import watching
 from gnas.runs import Interrupted, Run, stop_on_interrupt
 from gnas.settings import Settings
+from gnas.strategies.several import JUDGED
 from gnas.tracking import Tracker, open_trackers
 from gnas.workflow import summarise, train_config
 
@@ -100,13 +101,14 @@ def train_stages(names: Sequence[str], settings: Settings) -> list[Stage]:
     return [Stage(f"train {name}", f"train {name}", settings.epochs, len(settings.seeds)) for name in names]
 
 
-def search_stage(strategy: Any, key: str = "search") -> Stage:
-    """The stage of a search, by epochs or by trials."""
-    trials = getattr(strategy, "trials", None)
+def search_stages(strategy: Any, key: str = "search") -> list[Stage]:
+    """The stage of a search, by epochs or by trials; of several searches there is a second, in which they are judged."""
+    trials, label = getattr(strategy, "trials", None), key.replace("-", " ")
     if trials is not None:
-        return Stage(key, key.replace("-", " "), int(trials), unit="trial")
-    epochs, searches = getattr(strategy, "epochs", 1), getattr(strategy, "searches", 1)
-    return Stage(key, key.replace("-", " "), int(epochs), int(searches))
+        return [Stage(key, label, int(trials), unit="trial")]
+    epochs, searches = int(getattr(strategy, "epochs", 1)), int(getattr(strategy, "searches", 1))
+    judged = [Stage(JUDGED, "judge what they found", searches, unit="trial")] if searches > 1 else []
+    return [Stage(key, label, epochs, searches), *judged]
 
 
 def training_run(begun: Begun, job: str, **more: Any) -> Run:

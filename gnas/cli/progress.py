@@ -119,9 +119,10 @@ def place_of(folder: Path) -> tuple[str, int | None]:
     (('train gin', 41), ('search', None))
     """
     parts = ("", "", "", *folder.parts)
-    if parts[-3] == "trained":
+    if parts[-3] == "trained" or parts[-1].startswith("seed-"):  # a training, or one of several searches
         seed = parts[-1].removeprefix("seed-")
-        return f"train {parts[-2]}", int(seed) if seed.isdigit() else None
+        key = f"train {parts[-2]}" if parts[-3] == "trained" else parts[-2]
+        return key, int(seed) if seed.isdigit() else None
     return parts[-2] if parts[-1] in ("trial", "supernet") else parts[-1], None
 
 

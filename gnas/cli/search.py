@@ -67,11 +67,11 @@ def run_search(begun: Begun) -> None:
     """The main job on loaded data, and what it prints."""
     from gnas import distributed
     from gnas.cli import show
-    from gnas.cli.job import search_stage, train_stages, working, write_report
+    from gnas.cli.job import search_stages, train_stages, working, write_report
     from gnas.workflow import check_budget, chosen_strategy, discover
 
     screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
-    plan = [search_stage(chosen_strategy(settings)), *train_stages(["gnas", *settings.baselines], settings)]
+    plan = [*search_stages(chosen_strategy(settings)), *train_stages(["gnas", *settings.baselines], settings)]
     check_budget(benchmark, settings)  # before anything is written
     begun.claim()
     with working(begun, plan) as work:

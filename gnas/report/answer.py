@@ -119,11 +119,11 @@ def _chosen(job: Job) -> str:
     several = told.get("searches", ())
     if not several or job.rounds:
         return ""
-    values = {one["seed"]: figure(job.metric, one["val_metric"]) for one in several}
-    others = listed([value for seed, value in values.items() if seed != told["seed"]])
+    values = {one["seed"]: one["val_metric"] for one in several}
+    others = listed([figure(job.metric, value) for seed, value in values.items() if seed != told["seed"]])
     return (
-        f"It comes from seed {told['seed']}, the best of {len(several)} searches by validation after a brief training: "
-        f"{unit(job.metric)} {values[told['seed']]}, of the others {others}."
+        f"It comes from seed {told['seed']}, the best of {len(several)} searches by validation after a brief training "
+        f"({named(job.metric, values[told['seed']])}; the others {others})."
     )
 
 

@@ -18,6 +18,7 @@ from gnas.strategies.finished import finished_search
 from gnas.strategies.given import GivenTrials
 from gnas.strategies.gradient import GradientSettings
 
+JUDGED = "judged"  # the part of a run folder in which what was found is trained, and the stage that its records tell
 Once = Callable[[SearchContext], SearchResult]
 
 
@@ -77,12 +78,13 @@ def _judged(
         precision=settings.precision,
         precise_norms=settings.precise_norms,
     )
+    heard = labelled(context.on_epoch, stage=JUDGED)
     with contextlib.ExitStack() as stack:
         run: Run | None = None
         if context.run is not None:
-            run = stack.enter_context(context.run.continued("judged", {**context.run.config, "given": list(given)}))
-        trials = GivenTrials(list(given.values()), trial, problem, replace(context, run=run, on_epoch=None))
-        trials.search("judged")
+            run = stack.enter_context(context.run.continued(JUDGED, {**context.run.config, "given": list(given)}))
+        trials = GivenTrials(list(given.values()), trial, problem, replace(context, run=run, on_epoch=heard))
+        trials.search(JUDGED)
     return trials
 
 

@@ -173,9 +173,9 @@ def test_several_searches_in_one_command(rings: Path, tmp_path: Path) -> None:
     ended = gnas("search", rings, *TINY, "--searches", "2", *few, "--out", folder)
     assert ended.code == 0, ended
     text = " ".join(ended.out.split())
-    assert "the best of 2 searches by validation after a brief training: MAE" in text
-    lines = [line for line in ended.err.splitlines() if "epochs in" in line]
-    assert lines[0].startswith("search: 12 epochs in"), lines
+    assert "the best of 2 searches by validation after a brief training (MAE" in text
+    lines = [line.split(" in ")[0] for line in ended.err.splitlines() if "s in " in line]
+    assert lines[:3] == ["search: 12 epochs", "judge what they found: 2 trials", "train gnas: 3 epochs"]
     told = json.loads((folder / "search" / "result.json").read_text())
     assert [one["seed"] for one in told["searches"]] == [0, 1]
     assert told["genotype"] in [one["genotype"] for one in told["searches"]]

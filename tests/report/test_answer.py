@@ -74,10 +74,8 @@ def test_the_best_of_several_searches_is_named(tmp_path: Path) -> None:
     job = read_job(made_up_job(tmp_path / "job"))
     several = [{"seed": seed, "val_metric": value} for seed, value in ((0, 0.31), (1, 0.29), (2, None))]
     job = replace(job, search={**(job.search or {}), "seed": 1, "searches": several})
-    wanted = (
-        "It comes from seed 1, the best of 3 searches by validation after a brief training: MAE 0.2900, of the others"
-    )
-    assert f"{wanted} 0.3100 and –." in answer(job)
+    wanted = "the best of 3 searches by validation after a brief training (MAE 0.2900; the others 0.3100 and –)."
+    assert f"It comes from seed 1, {wanted}" in [sentence.replace("\u00a0", " ") for sentence in answer(job)]
     assert "3 searches" in [fact.remark for fact in facts(job)]
 
 

@@ -49,7 +49,9 @@ def test_it_is_the_best_of_the_single_searches(kind, pick):
 def test_every_search_is_heard_by_its_seed():
     heard: list[dict] = []
     run(on_epoch=heard.append)
-    assert [(record["seed"], record["epoch"]) for record in heard] == [(s, e) for s in (5, 6, 7) for e in (1, 2)]
+    searched, judged = heard[:6], heard[6:]
+    assert [(record["seed"], record["epoch"]) for record in searched] == [(s, e) for s in (5, 6, 7) for e in (1, 2)]
+    assert [(record["stage"], record["trial"]) for record in judged] == [("judged", number) for number in (1, 2, 3)]
 
 
 def test_a_network_that_is_found_twice_is_trained_once():
