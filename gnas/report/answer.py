@@ -123,7 +123,7 @@ def _chosen(job: Job) -> str:
     others = listed([figure(job.metric, value) for seed, value in values.items() if seed != told["seed"]])
     return (
         f"It comes from seed {told['seed']}, the best of {len(several)} searches by validation after a brief training "
-        f"({named(job.metric, values[told['seed']])}; the others {others})."
+        f"({named(job.metric, values[told['seed']])}; the other{'s' * (len(several) > 2)} {others})."
     )
 
 
