@@ -14,6 +14,7 @@ import norms
 import pytest
 import reduction
 import rows
+import several
 import steps
 import torch
 
@@ -73,6 +74,15 @@ def test_aggregators(call, tmp_path: Path) -> None:
     assert (plain["added"], more["added"]) == ("", "symmetric")
     assert "symmetric" not in plain["second_level"]
     assert all(int(row["weights"]) <= 2000 and len(row["tests"].split()) == 2 for row in (plain, more))
+
+
+def test_several(call, tmp_path: Path) -> None:
+    out = tmp_path / "several.csv"
+    few = ("--search-epochs", "1", "--trial-epochs", "1", "--epochs", "1", "--budget", "2000")
+    call(several, "--out", str(out), "--datasets", "molecules-mini", "--seeds", "0", "3", *few)
+    found = read(out)
+    assert [row["seed"] for row in found] == ["0", "3"]
+    assert all(float(row["judged_val"]) > 0 and len(row["tests"].split()) == 2 for row in found)
 
 
 def test_reduction(call, tmp_path: Path) -> None:

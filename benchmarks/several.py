@@ -1,0 +1,92 @@
+"""What does the best of several searches gain, and does a brief training pick it?
+
+    python benchmarks/several.py                       # an hour on a CPU core
+    python benchmarks/several.py --datasets cluster --graphs 1000 --search-epochs 20 --epochs 20 --budget 120000
+
+Searches (preset ``fast``) from several seeds. What each finds is trained briefly, as ``gnas search --searches`` does, and then
+to the end at the same number of weights, from two seeds, batch norm's statistics taken anew before every evaluation.
+``cluster`` and ``pattern`` are ``--graphs`` graphs of our generator.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import torch
+from norms import drawn
+from rows import Rows, parser
+
+import gnas
+from gnas.datasets.sbm import MODELS
+from gnas.settings import Settings
+from gnas.strategies.base import SearchContext, SearchProblem
+from gnas.strategies.brief import TrialSettings
+from gnas.strategies.given import GivenTrials
+from gnas.training import train_seeds
+from gnas.workflow import chosen_strategy, found, train_config
+
+COLUMNS = ("dataset", "metric", "seed", "depth", "supernet_val", "judged_val", "weights", "val", "test", "tests")
+DATASETS = ("cluster-mini", "pattern-mini", "molecules-mini")
+TRAININGS = (41, 95)
+NORMS = 8  # batches for the norms' statistics
+
+
+def main() -> None:
+    chosen = arguments()
+    torch.set_num_threads(chosen.threads)
+    rows = Rows(chosen.out, torch.device(chosen.device), COLUMNS)
+    for dataset in chosen.datasets:
+        for seed in chosen.seeds:
+            rows.add(**measure(dataset, seed, chosen))
+
+
+def measure(dataset: str, seed: int, chosen: argparse.Namespace) -> dict[str, object]:
+    """One search, the brief training of what it found, and the long ones."""
+    benchmark = drawn(dataset, chosen.graphs) if dataset in MODELS else gnas.load(dataset)
+    settings = Settings.resolve(
+        "fast",
+        budget=chosen.budget,
+        epochs=chosen.epochs,
+        search_epochs=chosen.search_epochs,
+        train_settings={"precise_norms": NORMS},
+    )
+    device = torch.device(chosen.device)
+    space, channels, cells = settings.space(), settings.channels, settings.cells
+    result = gnas.search(
+        benchmark, space, chosen_strategy(settings), channels=channels, num_cells=cells, seed=seed, device=device
+    )
+    problem = SearchProblem(benchmark.train, benchmark.val, benchmark.task, space, channels, cells)
+    trial = TrialSettings(epochs=chosen.trial_epochs, batch_size=settings.search_batch, precise_norms=NORMS)
+    judged = GivenTrials([result.genotype], trial, problem, SearchContext(device=device))
+    judged.search("judged")
+    candidate = found(result.genotype, benchmark, settings)
+    trained = train_seeds(candidate.build, benchmark, train_config(settings, dataset), TRAININGS, device=device)
+    return {
+        "dataset": dataset,
+        "metric": benchmark.task.metric,
+        "seed": seed,
+        "depth": result.genotype.depth(),
+        "supernet_val": result.history[-1]["val_metric"],
+        "judged_val": judged.history[0]["val_metric"],
+        "weights": trained.results[0].num_weights,
+        "val": trained.val,
+        "test": trained.mean,
+        "tests": " ".join(f"{one.test:.4f}" for one in trained.results),
+    }
+
+
+def arguments() -> argparse.Namespace:
+    words = parser(__doc__, "several.csv")
+    words.add_argument("--datasets", nargs="+", default=list(DATASETS))
+    words.add_argument("--seeds", nargs="+", type=int, default=list(range(6)), help="of the searches")
+    words.add_argument("--graphs", type=int, default=2000, help="of cluster and pattern, to train on")
+    words.add_argument("--budget", type=int, default=40_000, help="weights of a trained network")
+    words.add_argument("--search-epochs", type=int, default=40)
+    words.add_argument("--trial-epochs", type=int, default=10)
+    words.add_argument("--epochs", type=int, default=60)
+    words.add_argument("--threads", type=int, default=1)
+    return words.parse_args()
+
+
+if __name__ == "__main__":
+    main()
