@@ -19,7 +19,9 @@ from norms import drawn
 from rows import Rows, parser
 
 import gnas
+from gnas.datasets.base import Benchmark
 from gnas.datasets.sbm import MODELS
+from gnas.genotype import Genotype
 from gnas.settings import Settings
 from gnas.space import SearchSpace
 from gnas.training import train_seeds
@@ -60,8 +62,6 @@ def measure(dataset: str, seed: int, added: str, chosen: argparse.Namespace) -> 
         seed=seed,
         device=chosen.device,
     )
-    candidate = found(result.genotype, benchmark, settings)
-    trained = train_seeds(candidate.build, benchmark, train_config(settings, dataset), TRAININGS, device=chosen.device)
     level = Counter(link.operation for cell in result.genotype for link in cell.links if cell.level(link.target) == 2)
     return {
         "dataset": dataset,
@@ -69,6 +69,17 @@ def measure(dataset: str, seed: int, added: str, chosen: argparse.Namespace) -> 
         "added": added,
         "seed": seed,
         "second_level": " ".join(f"{name} {count}" for name, count in sorted(level.items())),
+        **trained_to_the_end(result.genotype, benchmark, settings, chosen.device),
+    }
+
+
+def trained_to_the_end(
+    genotype: Genotype, benchmark: Benchmark, settings: Settings, device: torch.device | str
+) -> dict[str, object]:
+    """What a found network gives, from two seeds."""
+    config = train_config(settings, benchmark.name)
+    trained = train_seeds(found(genotype, benchmark, settings).build, benchmark, config, TRAININGS, device=device)
+    return {
         "weights": trained.results[0].num_weights,
         "val": trained.val,
         "test": trained.mean,

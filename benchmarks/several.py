@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 
 import torch
+from aggregators import DATASETS, trained_to_the_end
 from norms import drawn
 from rows import Rows, parser
 
@@ -22,12 +23,9 @@ from gnas.settings import Settings
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.brief import TrialSettings
 from gnas.strategies.given import GivenTrials
-from gnas.training import train_seeds
-from gnas.workflow import chosen_strategy, found, train_config
+from gnas.workflow import chosen_strategy
 
 COLUMNS = ("dataset", "metric", "seed", "depth", "supernet_val", "judged_val", "weights", "val", "test", "tests")
-DATASETS = ("cluster-mini", "pattern-mini", "molecules-mini")
-TRAININGS = (41, 95)
 NORMS = 8  # batches for the norms' statistics
 
 
@@ -59,8 +57,6 @@ def measure(dataset: str, seed: int, chosen: argparse.Namespace) -> dict[str, ob
     trial = TrialSettings(epochs=chosen.trial_epochs, batch_size=settings.search_batch, precise_norms=NORMS)
     judged = GivenTrials([result.genotype], trial, problem, SearchContext(device=device))
     judged.search("judged")
-    candidate = found(result.genotype, benchmark, settings)
-    trained = train_seeds(candidate.build, benchmark, train_config(settings, dataset), TRAININGS, device=device)
     return {
         "dataset": dataset,
         "metric": benchmark.task.metric,
@@ -68,10 +64,7 @@ def measure(dataset: str, seed: int, chosen: argparse.Namespace) -> dict[str, ob
         "depth": result.genotype.depth(),
         "supernet_val": result.history[-1]["val_metric"],
         "judged_val": judged.history[0]["val_metric"],
-        "weights": trained.results[0].num_weights,
-        "val": trained.val,
-        "test": trained.mean,
-        "tests": " ".join(f"{one.test:.4f}" for one in trained.results),
+        **trained_to_the_end(result.genotype, benchmark, settings, device),
     }
 
 
