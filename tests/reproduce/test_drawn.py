@@ -197,9 +197,11 @@ def test_what_was_kept_of_zinc_is_read() -> None:
         json.loads(f.read_text()) for f in KEPT.glob("zinc/single-level-4-seed0/trained/gnas/seed-*/result.json")
     ]
     assert len(results) == 4
+    kept = {one.about: one for one in Shelf([KEPT]).networks(train_job(entry(), Wanted()))}
+    assert kept["single-level-4-seed0"].weights == 404_657
     found = line(entry(), Wanted(), Shelf([KEPT]), {}).ours
     assert found is not None
-    assert found.weights == 404_657
+    assert found.val == min(one.val for one in kept.values() if one.val is not None)
     assert Shelf([KEPT]).search(jobs(Wanted(items=("figure-collapse",)))[1]) is not None  # type: ignore[arg-type]
     assert line(entry("gin"), Wanted(), Shelf([KEPT]), {}).ours is not None
 
