@@ -18,6 +18,7 @@ os.environ["GNAS_FUSED"] = os.environ["GNAS_AGGREGATE"] = "triton"
 import gnas
 from gnas import baselines, fused
 from gnas.genotype import Genotype
+from gnas.strategies.graphnas_space import GraphNASArchitecture, LayerChoice
 from gnas.supernet import Supernet
 
 H100 = GPUTarget("cuda", 90, 32)
@@ -63,7 +64,9 @@ def main() -> None:
     cells = [gnas.gap.genotype(text)[0] for text in ("[dense(sum#1(sparse)) | sum#1(sparse)]", "[sparse(max) | mean]")]
     network = gnas.Network(Genotype(tuple(cells)), benchmark.task, 16)
     hand_made = [baselines.build(name, benchmark.task, num_layers=2) for name in ("gat", "monet", "gatedgcn")]
-    for model in (supernet, several, network, *hand_made):
+    layers = [LayerChoice(attention, "sum", "elu", 2, 8) for attention in ("gene_linear", "cos")]
+    rival = GraphNASArchitecture(tuple(layers)).build(benchmark.task)
+    for model in (supernet, several, network, *hand_made, rival):
         out = model.train()(batch)
         out.square().sum().backward()
         with torch.no_grad():

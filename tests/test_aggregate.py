@@ -228,7 +228,10 @@ def test_triton_in_its_interpreter() -> None:
     """The tests above and a supernet with Triton's kernels. Its interpreter is chosen at import: a new process."""
     files = [
         __file__,
-        *(str(Path(__file__).with_name(f"test_{name}.py")) for name in ("weighted_sum", "supernet", "fused")),
+        *(
+            str(Path(__file__).with_name(f"test_{name}.py"))
+            for name in ("weighted_sum", "edge_scores", "supernet", "fused")
+        ),
     ]
     chosen = "(triton or float32) and not repeated and not well_formed"
     command = [sys.executable, "-m", "pytest", "-x", *files, "-k", chosen, "-p", "no:cacheprovider"]

@@ -1,8 +1,8 @@
 """Neighbour aggregation: sum, mean and max over each receiver's senders, in one pass over sorted edges.
 
-One function in front (and one for sums with a weight on each edge), three implementations behind it: plain PyTorch
-(``reference``), PyTorch's sparse CPU kernels (``cpu``) and Triton (``triton``). The device decides; the environment
-variable ``GNAS_AGGREGATE`` forces one.
+One function in front (and one each for sums with a weight on each edge and for scores of edges), three implementations
+behind it: plain PyTorch (``reference``), PyTorch's sparse CPU kernels (``cpu``) and Triton (``triton``). The device
+decides; the environment variable ``GNAS_AGGREGATE`` forces one.
 A receiver without senders gets zeros. Equal maxima send their gradient to the first sender. All are deterministic.
 """
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gnas.aggregate.choice import IMPLEMENTATIONS, implementation, module
+from gnas.aggregate.scores import edge_scores
 from gnas.aggregate.weighted import weighted_sum
 from gnas.errors import choose
 from gnas.graph import Neighbors
@@ -20,6 +21,7 @@ __all__ = [
     "AGGREGATORS",
     "IMPLEMENTATIONS",
     "aggregate",
+    "edge_scores",
     "implementation",
     "inverse_degree",
     "reduce",

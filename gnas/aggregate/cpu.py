@@ -63,24 +63,55 @@ def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tens
     """
     out = x.new_zeros(ptr.numel() - 1, x.size(1))
     for rows, edges in _blocks(ptr):
-        if order is None:
-            own, others = weight[edges], sender[edges]
-        else:
-            own, others = weight.index_select(0, order[edges]), sender.index_select(0, order[edges])
+        own, others = _at(weight, edges, order), _at(sender, edges, order)
         message = x.index_select(0, others)
         message.view(len(own), own.size(1), -1).mul_(own[:, :, None])
-        bounds = ptr[rows.start : rows.stop + 1] - edges.start
-        matrix = _matrix(bounds, torch.arange(len(own)), message)
-        out[rows] = torch.ops.aten._sparse_mm_reduce_impl(matrix, message, "sum")[0]
+        out[rows] = _sums(message, ptr, rows, edges)
     return out
 
 
-def products(grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, weight: Tensor) -> Tensor:
-    """Gradient of the weights: ``grad`` at the receiver times ``x`` at the sender, summed over a weight's channels."""
+def products(
+    grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, weight: Tensor, vector: Tensor | None = None
+) -> Tensor:
+    """Shaped as ``weight``: ``grad`` at the receiver times ``x`` at the sender, summed over a weight's channels.
+
+    That is the gradient of the weights. With ``vector``: their tanh(sum) instead, times ``vector``, summed likewise.
+    """
     out = torch.zeros_like(weight)
     for _, edges in _blocks(ptr):
-        both = grad.index_select(0, target[edges]).mul_(x.index_select(0, source[edges]))
-        out[edges] = both if both.size(1) == out.size(1) else both.unflatten(1, (out.size(1), -1)).sum(-1)
+        there, here = grad.index_select(0, target[edges]), x.index_select(0, source[edges])
+        both = there.mul_(here) if vector is None else there.add_(here).tanh_()
+        if vector is not None or both.size(1) > out.size(1):
+            both = both.unflatten(1, (out.size(1), -1))
+            both = both.sum(-1) if vector is None else both @ vector
+        out[edges] = both
+    return out
+
+
+def slopes(
+    own: Tensor, other: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Weighted sums over senders of the derivative of t = tanh(own + other), 1 - t * t, and of t itself."""
+    slope, level = torch.zeros_like(own), torch.zeros_like(own)
+    for rows, edges in _blocks(ptr):
+        factor = _at(weight, edges, order)[:, :, None]
+        to = torch.repeat_interleave(torch.arange(rows.start, rows.stop), ptr[rows.start : rows.stop + 1].diff())
+        bent = other.index_select(0, _at(sender, edges, order)).add_(own.index_select(0, to)).tanh_()
+        heads = bent.unflatten(1, (factor.size(1), -1))
+        level[rows] = _sums((heads * factor).flatten(1), ptr, rows, edges)
+        slope[rows] = _sums(((1 - heads * heads) * factor).flatten(1), ptr, rows, edges)
+    return slope, level
+
+
+def _at(rows: Tensor, edges: slice, order: Tensor | None) -> Tensor:
+    return rows[edges] if order is None else rows.index_select(0, order[edges])
+
+
+def _sums(message: Tensor, ptr: Tensor, rows: slice, edges: slice) -> Tensor:
+    """Sums over the edges of each of these rows; ``message`` holds the edges alone."""
+    bounds = ptr[rows.start : rows.stop + 1] - edges.start
+    matrix = _matrix(bounds, torch.arange(len(message)), message)
+    out: Tensor = torch.ops.aten._sparse_mm_reduce_impl(matrix, message, "sum")[0]
     return out
 
 

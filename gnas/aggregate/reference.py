@@ -62,10 +62,28 @@ def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tens
     return x.new_zeros(ptr.numel() - 1, x.size(1)).index_add_(0, to, message.flatten(1))
 
 
-def products(grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, weight: Tensor) -> Tensor:
-    """Gradient of the weights: ``grad`` at the receiver times ``x`` at the sender, summed over a weight's channels."""
+def products(
+    grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, weight: Tensor, vector: Tensor | None = None
+) -> Tensor:
+    """Shaped as ``weight``: ``grad`` at the receiver times ``x`` at the sender, summed over a weight's channels.
+
+    That is the gradient of the weights. With ``vector``: their tanh(sum) instead, times ``vector``, summed likewise.
+    """
     count = int(ptr[-1])
-    both = grad[target[:count].long()] * x[source[:count].long()]
+    there, here = grad[target[:count].long()], x[source[:count].long()]
+    both = (there * here if vector is None else torch.tanh(there + here)).unflatten(1, (weight.size(1), -1))
     out = torch.zeros_like(weight)
-    out[:count] = both.unflatten(1, (weight.size(1), -1)).sum(-1)
+    out[:count] = (both if vector is None else both * vector).sum(-1)
     return out
+
+
+def slopes(
+    own: Tensor, other: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Weighted sums over senders of the derivative of t = tanh(own + other), 1 - t * t, and of t itself."""
+    edges = torch.arange(int(ptr[-1]), device=own.device) if order is None else order[: int(ptr[-1])].long()
+    to = torch.repeat_interleave(torch.arange(ptr.numel() - 1, device=own.device), ptr.diff())
+    bent, factor = torch.tanh(own[to] + other[sender[edges].long()]), weight[edges]
+    factor = factor.repeat_interleave(own.size(1) // factor.size(1), 1)
+    slope, level = (torch.zeros_like(own).index_add_(0, to, factor * value) for value in (1 - bent * bent, bent))
+    return slope, level

@@ -140,12 +140,58 @@ def _weighted(
 
 
 @triton.jit
+def _slopes(
+    own,
+    other,
+    weight,
+    sender,
+    order,
+    ptr,
+    slope,
+    level,
+    rows,
+    channels,
+    heads,
+    width,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    ORDERED: tl.constexpr,
+    KIND: tl.constexpr,
+):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    here = row < rows
+    start = tl.load(ptr + row, mask=here, other=0)
+    end = tl.load(ptr + row + 1, mask=here, other=0)
+    wide = channel < channels
+    head = channel // width
+    keep = here[:, None] & wide[None, :]
+    at = row[:, None].to(tl.int64) * channels + channel[None, :]
+    mine = tl.load(own + at, mask=keep, other=0.0).to(KIND)
+    slopes, levels = tl.zeros((ROWS, BLOCK), KIND), tl.zeros((ROWS, BLOCK), KIND)
+    for step in range(tl.max(end - start)):
+        place = start + step
+        active = place < end
+        valid = active[:, None] & wide[None, :]
+        edge = tl.load(order + place, mask=active, other=0).to(tl.int64) if ORDERED else place.to(tl.int64)
+        there = tl.load(sender + edge, mask=active, other=0).to(tl.int64)
+        factor = tl.load(weight + edge[:, None] * heads + head[None, :], mask=valid, other=0.0).to(KIND)
+        value = tl.load(other + there[:, None] * channels + channel[None, :], mask=valid, other=0.0).to(KIND)
+        bent = 2 * tl.sigmoid(2 * (mine + value)) - 1  # tanh
+        slopes += factor * (1 - bent * bent)
+        levels += factor * bent
+    tl.store(slope + at, slopes, mask=keep)
+    tl.store(level + at, levels, mask=keep)
+
+
+@triton.jit
 def _products(
     grad,
     x,
     source,
     target,
     ptr,
+    vector,
     out,
     rows,
     edges,
@@ -155,6 +201,7 @@ def _products(
     EDGES: tl.constexpr,
     BLOCK: tl.constexpr,
     GATES: tl.constexpr,
+    TANH: tl.constexpr,
     KIND: tl.constexpr,
 ):
     edge = tl.program_id(0) * EDGES + tl.arange(0, EDGES)
@@ -169,7 +216,10 @@ def _products(
         valid = active[:, None] & wide
         there = tl.load(grad + receiver[:, None] + channel[None, :], mask=valid, other=0.0).to(KIND)
         value = tl.load(x + sender[:, None] + channel[None, :], mask=valid, other=0.0).to(KIND)
-        tl.store(out + at[:, None] + channel[None, :], there * value, mask=here[:, None] & wide)
+        both = there * value
+        if TANH:
+            both = (2 * tl.sigmoid(2 * (there + value)) - 1) * tl.load(vector).to(KIND)
+        tl.store(out + at[:, None] + channel[None, :], both, mask=here[:, None] & wide)
     else:
         head = tl.program_id(1)
         added = tl.zeros((EDGES,), KIND)
@@ -179,7 +229,11 @@ def _products(
             channel = head * width + within
             there = tl.load(grad + receiver[:, None] + channel[None, :], mask=valid, other=0.0).to(KIND)
             value = tl.load(x + sender[:, None] + channel[None, :], mask=valid, other=0.0).to(KIND)
-            added += tl.sum(there * value, axis=1)
+            both = there * value
+            if TANH:
+                factor = tl.load(vector + within, mask=within < width, other=0.0).to(KIND)
+                both = (2 * tl.sigmoid(2 * (there + value)) - 1) * factor[None, :]
+            added += tl.sum(both, axis=1)
         tl.store(out + at + head, added, mask=here)
 
 
@@ -281,8 +335,41 @@ def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tens
     return total
 
 
-def products(grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, weight: Tensor) -> Tensor:
-    """Gradient of the weights: ``grad`` at the receiver times ``x`` at the sender, summed over a weight's channels."""
+def slopes(
+    own: Tensor, other: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Weighted sums over senders of the derivative of t = tanh(own + other), 1 - t * t, and of t itself."""
+    (rows, channels), heads = own.shape, weight.size(1)
+    slope, level = torch.empty_like(own), torch.empty_like(own)
+    grid, size, block = _grid(rows, channels)
+    _slopes[grid](
+        own,
+        other,
+        weight,
+        sender,
+        sender if order is None else order,
+        ptr,
+        slope,
+        level,
+        rows,
+        channels,
+        heads,
+        channels // heads,
+        ROWS=size,
+        BLOCK=block,
+        ORDERED=order is not None,
+        KIND=_accumulator(own),
+    )
+    return slope, level
+
+
+def products(
+    grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, weight: Tensor, vector: Tensor | None = None
+) -> Tensor:
+    """Shaped as ``weight``: ``grad`` at the receiver times ``x`` at the sender, summed over a weight's channels.
+
+    That is the gradient of the weights. With ``vector``: their tanh(sum) instead, times ``vector``, summed likewise.
+    """
     edges, heads = weight.shape
     channels, out = x.size(1), torch.empty_like(weight)
     width = channels // heads
@@ -294,6 +381,7 @@ def products(grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tenso
         source,
         target,
         ptr,
+        grad if vector is None else vector,
         out,
         ptr.numel() - 1,
         edges,
@@ -303,6 +391,7 @@ def products(grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tenso
         EDGES=size,
         BLOCK=block,
         GATES=width == 1,
+        TANH=vector is not None,
         KIND=_accumulator(x),
     )
     return out

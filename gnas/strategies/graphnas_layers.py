@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnas.aggregate import aggregate
+from gnas.aggregate import aggregate, edge_scores, weighted_sum
 from gnas.baselines.base import BatchNorm, Edges
-from gnas.graph import GraphBatch
+from gnas.graph import GraphBatch, Neighbors
 from gnas.network import GraphModule
 from gnas.strategies.graphnas_space import GraphNASArchitecture, LayerChoice
 from gnas.tasks import Encoder, Head, Task
@@ -80,24 +80,45 @@ class GraphNASLayer(nn.Module):
             sent, received = (_degree(ptr, z) for ptr in (batch.neighbors.back_ptr, batch.neighbors.ptr))
             return self.reduce(message * sent, message * sent, batch, None) * received
         at_edges, own, total = self.attend(heads, edges)
-        messages = edges.at_sources(message).unflatten(1, heads.shape[1:]) * at_edges[:, :, None]
-        mine = message.unflatten(1, heads.shape[1:]) * own[:, :, None]
-        out = self.reduce(messages.flatten(1), mine.flatten(1), batch, edges)
+        mine = (message.unflatten(1, heads.shape[1:]) * own[:, :, None]).flatten(1)
+        if self.choice.aggregator == "max-pooling":  # the one that needs the weighted messages themselves
+            messages = edges.at_sources(message).unflatten(1, heads.shape[1:]) * at_edges[:, :, None]
+            out = self.reduce(messages.flatten(1), mine, batch, edges)
+        else:
+            out = self.shared(weighted_sum(message, at_edges, edges.neighbors) + mine, batch.neighbors)
         return (out.unflatten(1, heads.shape[1:]) / total[:, :, None]).flatten(1)
 
     def attend(self, heads: Tensor, edges: Edges) -> tuple[Tensor, Tensor, Tensor]:
         """Unnormalised softmax weights of edges and of self loops, and their sum at each node, for every head."""
-        z, shape = heads.flatten(1), heads.shape[1:]
-        neighbours = self.score(edges.at_targets(z).unflatten(1, shape), edges.at_sources(z).unflatten(1, shape))
-        own = self.score(heads, heads)
+        receiver, sender = self.ends(heads)
+        own = self.score(receiver, sender)
+        if self.choice.attention in ("cos", "gene_linear"):
+            neighbours = edge_scores(receiver, sender, edges.neighbors, *(v[0] for v in self.vectors[2:]))
+        else:
+            at_targets, at_sources = edges.at_targets(receiver.flatten(1)), edges.at_sources(sender.flatten(1))
+            neighbours = self.score(at_targets.view(-1, *receiver.shape[1:]), at_sources.view(-1, *sender.shape[1:]))
         # Softmax does not see a constant added at a node, so the largest score may go without a gradient.
         largest = torch.maximum(aggregate(neighbours.detach(), edges.incoming, "max"), own.detach())
         highest = torch.where(edges.incoming.degree()[:, None] > 0, largest, own.detach())
         at_edges, own = torch.exp(neighbours - edges.at_targets(highest)), torch.exp(own - highest)
         return at_edges, own, aggregate(at_edges, edges.incoming, "sum") + own
 
-    def score(self, zi: Tensor, zj: Tensor) -> Tensor:
-        r"""Scores of receivers i and senders j, both ``[rows, heads, width]``; l and r are learned, v shared by heads.
+    def ends(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """What a score reads of its receiver and of its sender, worked out once a node: ``[nodes, heads, numbers]``.
+
+        One or two numbers for a score of dot products, not ``width``: on long edge lists that is most of the time.
+        """
+        kind = self.choice.attention
+        if kind == "linear":
+            dot = (self.vectors[0] * z).sum(-1, keepdim=True)
+            return dot, dot
+        left, right = self.vectors[0] * z, self.vectors[1] * z
+        if kind in ("gat", "sym-gat"):
+            left, right = left.sum(-1, keepdim=True), right.sum(-1, keepdim=True)
+        return (torch.cat([left, right], -1), torch.cat([right, left], -1)) if kind == "sym-gat" else (left, right)
+
+    def score(self, receiver: Tensor, sender: Tensor) -> Tensor:
+        r"""Scores of receivers i and senders j, by what :meth:`ends` gave; l and r are learned, v shared by heads.
 
         gat: :math:`\mathrm{LeakyReLU}(l \cdot z_i + r \cdot z_j)`; sym-gat: that plus the same with i and j exchanged;
         cos: :math:`(l \odot z_i) \cdot (r \odot z_j)`; linear: :math:`\tanh(l \cdot z_j)`;
@@ -105,14 +126,12 @@ class GraphNASLayer(nn.Module):
         """
         kind = self.choice.attention
         if kind == "linear":
-            return torch.tanh((zj * self.vectors[0]).sum(-1))
-        left, right = self.vectors[0], self.vectors[1]
+            return torch.tanh(sender).sum(-1)
         if kind in ("gat", "sym-gat"):
-            there = F.leaky_relu((zi * left + zj * right).sum(-1), SLOPE)
-            return there if kind == "gat" else there + F.leaky_relu((zj * left + zi * right).sum(-1), SLOPE)
+            return F.leaky_relu(receiver + sender, SLOPE).sum(-1)
         if kind == "cos":
-            return (zi * left * zj * right).sum(-1)
-        return (torch.tanh(zi * left + zj * right) * self.vectors[2]).sum(-1)
+            return (receiver * sender).sum(-1)
+        return (torch.tanh(receiver + sender) * self.vectors[2]).sum(-1)
 
     def reduce(self, messages: Tensor, own: Tensor, batch: GraphBatch, edges: Edges | None) -> Tensor:
         """Aggregate messages, which stand at edges or (``edges`` None) at their senders, and each node's own one."""
@@ -121,8 +140,11 @@ class GraphNASLayer(nn.Module):
         if self.choice.aggregator == "max-pooling":
             largest = aggregate(messages, near, "max")
             return torch.where(degree > 0, torch.maximum(largest, own), own)
-        total = aggregate(messages, near, "sum") + own
-        return total / (degree + 1) if self.choice.aggregator == "mean-pooling" else total
+        return self.shared(aggregate(messages, near, "sum") + own, near)
+
+    def shared(self, total: Tensor, near: Neighbors) -> Tensor:
+        """A sum, or over the number of its terms."""
+        return total / (near.degree()[:, None] + 1) if self.choice.aggregator == "mean-pooling" else total
 
 
 def _degree(ptr: Tensor, like: Tensor) -> Tensor:
