@@ -29,7 +29,10 @@ def compare(
     baselines: o.Baselines = None,
     found: Annotated[
         list[Path] | None,
-        typer.Option(metavar="RUN", help="A run folder or genotype file whose network takes part; repeatable."),
+        typer.Option(
+            metavar="RUN",
+            help="A run folder or genotype file, or a name such as zinc-12, whose network takes part; repeatable.",
+        ),
     ] = None,
     strategies: Annotated[
         str | None,
@@ -115,7 +118,7 @@ def compare(
 
 def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[Candidate]:
     """The networks that take part, each with a remark where it differs from the first."""
-    from gnas.cli.networks import baseline, collect, num_weights, read_network, remarked, run_settings
+    from gnas.cli.networks import baseline, collect, is_name, num_weights, read_network, remarked, run_settings
     from gnas.workflow import found, train_config
 
     settings, benchmark = begun.settings, begun.benchmark
@@ -123,7 +126,9 @@ def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[C
     entries: list[tuple[Candidate, Path | None]] = []
     names: list[str] = []
     for path in found_in:
-        name = (path.resolve().name if path.is_dir() else path.stem).removeprefix(f"{benchmark.name}-")
+        name = path.name  # of a shipped network
+        if not is_name(path):
+            name = (path.resolve().name if path.is_dir() else path.stem).removeprefix(f"{benchmark.name}-")
         name = f"{name}-{names.count(name) + 1}" if name in names else name
         names.append(name)
         entries.append((found(read_network(path), benchmark, run_settings(path, settings), name), path))

@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from gnas import baselines
+from gnas import baselines, shipped
 from gnas.compare import Candidate
 from gnas.datasets import Benchmark
 from gnas.documents import dump_config
@@ -27,13 +27,24 @@ Architecture = Genotype | GraphNASArchitecture
 
 
 def read_network(path: Path) -> Architecture:
-    """The architecture of a run folder or of a genotype file."""
+    """The architecture of a run folder, of a genotype file, or a shipped one by its name."""
     if path.is_dir():
         found = read_architecture(Run(path))
         if found is None:
             raise InputError(f"{path}: this run has no genotype (yet)")
         return found
-    return load_architecture(path)
+    return load_architecture(shipped.genotype_file(path.name) if is_name(path) else path)
+
+
+def is_name(path: Path) -> bool:
+    """Whether this can only mean a shipped genotype: a plain word that names no file."""
+    return not path.exists() and str(path) == path.stem
+
+
+def recipe_for(genotype: Path, dataset: str) -> Path | None:
+    """The settings that a shipped genotype was trained with on this very dataset; None for any other network."""
+    same = is_name(genotype) and genotype.name.rpartition("-")[0] == dataset
+    return shipped.recipe(genotype.name) if same else None
 
 
 def read_formula(texts: Sequence[str], num_cells: int | None) -> Genotype:

@@ -79,7 +79,12 @@ def follow(screen: Screen, folder: Path, out: Path | None) -> Path:
 
 def draw(
     what: Annotated[
-        Path | None, typer.Argument(metavar="GENOTYPE|RUN", help="A genotype file or a run folder.", show_default=False)
+        Path | None,
+        typer.Argument(
+            metavar="GENOTYPE|RUN",
+            help="A genotype file, a run folder, or one that comes with gnas, such as zinc-12.",
+            show_default=False,
+        ),
     ] = None,
     formula: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="Draw a formula instead; repeated, one for each cell.")

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "gnas train cluster-mini --baseline gin --cells 4",
     "gnas train zinc --genotype runs/zinc-single-level-seed0 --seeds 41,95,12,35",
+    "gnas train zinc --genotype zinc-12 --seeds 41",
     r"gnas train molecules.csv --formula '\[identity | dense(sum(dense))]' --cells 3",
+)
+GENOTYPE = (
+    "A genotype file, a run folder, or one that comes with gnas, such as zinc-12, trained as it was for our results."
 )
 TrainSeed = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Of the training, where it is one.", rich_help_panel=o.NETWORK)
@@ -27,7 +31,7 @@ TrainSeed = Annotated[
 def train(
     context: typer.Context,
     dataset: o.Dataset,
-    genotype: Annotated[Path | None, typer.Option(metavar="FILE", help="A genotype file or a run folder.")] = None,
+    genotype: Annotated[Path | None, typer.Option(metavar="FILE|NAME", help=GENOTYPE)] = None,
     formula: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="A formula for all cells; repeated, one for each.")
     ] = None,
@@ -63,18 +67,19 @@ def train(
 ) -> None:
     """Train one network by the benchmark's protocol and report its test metric."""
     if sum(bool(given) for given in (genotype, formula, baseline)) != 1:
-        raise InputError("name one network: --genotype FILE, --formula TEXT or --baseline NAME")
+        raise InputError("name one network: --genotype FILE or NAME, --formula TEXT or --baseline NAME")
     if seed is not None and seeds is not None:
         raise InputError("give --seed or --seeds, not both")
     with Screen(as_json, quiet).waiting("starting"):
         from gnas.cli.begin import begin
-        from gnas.cli.networks import read_formula, read_network
+        from gnas.cli.networks import read_formula, read_network, recipe_for
         from gnas.cli.settings import baseline_names
         from gnas.cli.workers import workers
 
-    architecture = None
+    architecture, recipe = None, None
     if genotype is not None:
         architecture = read_network(genotype)
+        recipe = None if preset or settings or resume else recipe_for(genotype, dataset)
         if cells not in (None, len(architecture.formulas())):
             raise InputError(f"{genotype} has {len(architecture.formulas())} cells; --cells does not go with it")
     elif formula:
@@ -89,7 +94,10 @@ def train(
         "budget": budget,
     }
     words = [name if architecture is None else architecture.id]
-    with workers(begin("train", context.params, given, words), context.params) as begun:
+    told = {**context.params, "settings": settings or recipe}
+    with workers(begin("train", told, given, words), told) as begun:
+        if recipe is not None:
+            begun.screen.pair("recipe", f"{recipe.stem}, as in our results; --preset NAME for another")
         run_train(begun, name, architecture, channels)
 
 
