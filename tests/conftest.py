@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from samples import random_graph
+from samples import INTERPRETED, random_graph
 from torch_geometric.data import Batch, Data
 
 torch.set_num_threads(1)  # the graphs here are small: a second thread only waits
@@ -20,6 +20,13 @@ def data_root() -> Path:
     if not root:
         pytest.skip("GNAS_DATA is not set: it names the folder that holds the data files")
     return Path(root)
+
+
+@pytest.fixture(params=["triton"] if INTERPRETED else ["reference", "cpu"])
+def forced(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each implementation of neighbour aggregation that can run here, forced."""
+    monkeypatch.setenv("GNAS_AGGREGATE", request.param)
+    return str(request.param)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,8 @@ from gnas.aggregate import aggregate
 from gnas.graph import GraphBatch, Neighbors
 from gnas.operations import Operation
 
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # test_aggregate.py runs the tests of Triton's kernels so
+
 
 def random_edges(num_nodes: int, num_edges: int, seed: int, isolated: int = 1) -> Tensor:
     """Different edges in random order; the last ``isolated`` nodes have none."""
@@ -19,6 +22,19 @@ def random_edges(num_nodes: int, num_edges: int, seed: int, isolated: int = 1) -
     ends = max(num_nodes - isolated, 0)
     pairs = torch.randperm(ends * ends, generator=generator)[:num_edges]
     return torch.stack([pairs // max(ends, 1), pairs % max(ends, 1)])
+
+
+def padded_edges() -> Neighbors:
+    """12 edges among 6 nodes, and 3 more that are padding."""
+    real, _ = Neighbors.from_edges(random_edges(6, 12, seed=1), 6, 6)
+    more = torch.zeros(3, dtype=torch.int32)
+    return Neighbors(
+        torch.cat([real.source, more]),
+        torch.cat([real.target, more]),
+        real.ptr,
+        torch.cat([real.back, more + 12]),
+        real.back_ptr,
+    )
 
 
 def random_graph(num_nodes: int, num_edges: int, seed: int, isolated: int = 1, channels: int = 4) -> Data:

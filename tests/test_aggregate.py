@@ -13,7 +13,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from obvious import dense_adjacency, dense_aggregate
-from samples import assert_near, gradients, random_edges
+from samples import INTERPRETED, assert_near, gradients, random_edges
 from torch import Tensor
 
 from gnas.aggregate import AGGREGATORS, aggregate, implementation, reduce
@@ -22,13 +22,6 @@ from gnas.graph import Neighbors
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}
 RANGES = [(6, 6), (0, 0), (4, 2), (2, 4), (6, 0), (0, 6), (0, 3), (3, 6)]  # channels [:sum_to] and [max_from:]
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # see the test that runs this file so
-
-
-@pytest.fixture(params=["triton"] if INTERPRETED else ["reference", "cpu"])
-def forced(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("GNAS_AGGREGATE", request.param)
-    return request.param
 
 
 def values(rows: int, channels: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Sequence
 
 import pytest
 import torch
 import torch.nn.functional as F
-from samples import assert_near, random_graph, shake
+from samples import INTERPRETED, assert_near, random_graph, shake
 from torch import Tensor
 
 from gnas import fused, gap
@@ -18,7 +17,6 @@ from gnas.genotype import Genotype
 from gnas.network import Network
 from gnas.tasks import Task
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # test_aggregate.py runs this file so
 GPU = pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")])
 DEVICES = ["cpu", GPU]
 DTYPES = [torch.float32] if INTERPRETED else [torch.float32, torch.float64]

@@ -1,25 +1,16 @@
 """Sums with a weight on each edge: every implementation against a dense computation, forward and backward."""
 
-import os
-
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from samples import assert_near, gradients, random_edges
+from samples import INTERPRETED, assert_near, gradients, padded_edges, random_edges
 from torch import Tensor
 
 from gnas.aggregate import cpu, weighted_sum
 from gnas.graph import Neighbors
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # see tests/test_aggregate.py, which runs this file so
-
-
-@pytest.fixture(params=["triton"] if INTERPRETED else ["reference", "cpu"])
-def forced(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("GNAS_AGGREGATE", request.param)
-    return request.param
 
 
 def dense(x: Tensor, weight: Tensor, neighbors: Neighbors) -> Tensor:
@@ -61,15 +52,7 @@ def test_random_bipartite_multigraphs(forced: str, pairs: list[tuple[int, int]],
 
 
 def test_padding_edges_count_for_nobody(forced: str) -> None:
-    real, _ = Neighbors.from_edges(random_edges(6, 12, seed=1), 6, 6)
-    more = torch.zeros(3, dtype=torch.int32)
-    padded = Neighbors(
-        torch.cat([real.source, more]),
-        torch.cat([real.target, more]),
-        real.ptr,
-        torch.cat([real.back, more + 12]),
-        real.back_ptr,
-    )
+    padded = padded_edges()
     check(padded, 2, 3, torch.float64)
     weight = torch.rand(15, 2, requires_grad=True)
     weighted_sum(torch.rand(6, 4), weight, padded).sum().backward()

@@ -108,46 +108,8 @@ def _weighted(
     sender,
     order,
     ptr,
-    total,
-    rows,
-    channels,
-    heads,
-    width,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    ORDERED: tl.constexpr,
-    KIND: tl.constexpr,
-):
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    here = row < rows
-    start = tl.load(ptr + row, mask=here, other=0)
-    end = tl.load(ptr + row + 1, mask=here, other=0)
-    wide = channel < channels
-    head = channel // width
-    added = tl.zeros((ROWS, BLOCK), KIND)
-    for step in range(tl.max(end - start)):
-        place = start + step
-        active = place < end
-        valid = active[:, None] & wide[None, :]
-        edge = tl.load(order + place, mask=active, other=0).to(tl.int64) if ORDERED else place.to(tl.int64)
-        other = tl.load(sender + edge, mask=active, other=0).to(tl.int64)
-        factor = tl.load(weight + edge[:, None] * heads + head[None, :], mask=valid, other=0.0).to(KIND)
-        value = tl.load(x + other[:, None] * channels + channel[None, :], mask=valid, other=0.0).to(KIND)
-        added += factor * value
-    keep = here[:, None] & wide[None, :]
-    tl.store(total + row[:, None].to(tl.int64) * channels + channel[None, :], added, mask=keep)
-
-
-@triton.jit
-def _slopes(
     own,
-    other,
-    weight,
-    sender,
-    order,
-    ptr,
-    slope,
+    total,
     level,
     rows,
     channels,
@@ -156,6 +118,7 @@ def _slopes(
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     ORDERED: tl.constexpr,
+    TANH: tl.constexpr,
     KIND: tl.constexpr,
 ):
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -167,21 +130,31 @@ def _slopes(
     head = channel // width
     keep = here[:, None] & wide[None, :]
     at = row[:, None].to(tl.int64) * channels + channel[None, :]
-    mine = tl.load(own + at, mask=keep, other=0.0).to(KIND)
-    slopes, levels = tl.zeros((ROWS, BLOCK), KIND), tl.zeros((ROWS, BLOCK), KIND)
+    added, levels = tl.zeros((ROWS, BLOCK), KIND), tl.zeros((ROWS, BLOCK), KIND)
+    if TANH:
+        mine = tl.load(own + at, mask=keep, other=0.0).to(KIND)
     for step in range(tl.max(end - start)):
         place = start + step
         active = place < end
         valid = active[:, None] & wide[None, :]
         edge = tl.load(order + place, mask=active, other=0).to(tl.int64) if ORDERED else place.to(tl.int64)
-        there = tl.load(sender + edge, mask=active, other=0).to(tl.int64)
+        other = tl.load(sender + edge, mask=active, other=0).to(tl.int64)
         factor = tl.load(weight + edge[:, None] * heads + head[None, :], mask=valid, other=0.0).to(KIND)
-        value = tl.load(other + there[:, None] * channels + channel[None, :], mask=valid, other=0.0).to(KIND)
-        bent = 2 * tl.sigmoid(2 * (mine + value)) - 1  # tanh
-        slopes += factor * (1 - bent * bent)
-        levels += factor * bent
-    tl.store(slope + at, slopes, mask=keep)
-    tl.store(level + at, levels, mask=keep)
+        value = tl.load(x + other[:, None] * channels + channel[None, :], mask=valid, other=0.0).to(KIND)
+        if TANH:
+            bent = _tanh(mine + value)
+            added += factor * (1 - bent * bent)
+            levels += factor * bent
+        else:
+            added += factor * value
+    tl.store(total + at, added, mask=keep)
+    if TANH:
+        tl.store(level + at, levels, mask=keep)
+
+
+@triton.jit
+def _tanh(x):
+    return 2 * tl.sigmoid(2 * x) - 1
 
 
 @triton.jit
@@ -218,7 +191,7 @@ def _products(
         value = tl.load(x + sender[:, None] + channel[None, :], mask=valid, other=0.0).to(KIND)
         both = there * value
         if TANH:
-            both = (2 * tl.sigmoid(2 * (there + value)) - 1) * tl.load(vector).to(KIND)
+            both = _tanh(there + value) * tl.load(vector).to(KIND)
         tl.store(out + at[:, None] + channel[None, :], both, mask=here[:, None] & wide)
     else:
         head = tl.program_id(1)
@@ -232,7 +205,7 @@ def _products(
             both = there * value
             if TANH:
                 factor = tl.load(vector + within, mask=within < width, other=0.0).to(KIND)
-                both = (2 * tl.sigmoid(2 * (there + value)) - 1) * factor[None, :]
+                both = _tanh(there + value) * factor[None, :]
             added += tl.sum(both, axis=1)
         tl.store(out + at + head, added, mask=here)
 
@@ -313,25 +286,8 @@ def backward(
 
 def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
     """Sum for each receiver of ``x`` at its senders, times the weights of its edges (``order``: their numbers)."""
-    rows, channels, heads = ptr.numel() - 1, x.size(1), weight.size(1)
-    total = x.new_empty(rows, channels)
-    grid, size, block = _grid(rows, channels)
-    _weighted[grid](
-        x,
-        weight,
-        sender,
-        sender if order is None else order,
-        ptr,
-        total,
-        rows,
-        channels,
-        heads,
-        channels // heads,
-        ROWS=size,
-        BLOCK=block,
-        ORDERED=order is not None,
-        KIND=_accumulator(x),
-    )
+    total = x.new_empty(ptr.numel() - 1, x.size(1))
+    _weigh(x, weight, sender, ptr, order, None, total, total)
     return total
 
 
@@ -339,17 +295,32 @@ def slopes(
     own: Tensor, other: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Weighted sums over senders of the derivative of t = tanh(own + other), 1 - t * t, and of t itself."""
-    (rows, channels), heads = own.shape, weight.size(1)
     slope, level = torch.empty_like(own), torch.empty_like(own)
+    _weigh(other, weight, sender, ptr, order, own, slope, level)
+    return slope, level
+
+
+def _weigh(
+    x: Tensor,
+    weight: Tensor,
+    sender: Tensor,
+    ptr: Tensor,
+    order: Tensor | None,
+    own: Tensor | None,
+    total: Tensor,
+    level: Tensor,
+) -> None:
+    """Fill ``total``, and with ``own`` also ``level``."""
+    (rows, channels), heads = total.shape, weight.size(1)
     grid, size, block = _grid(rows, channels)
-    _slopes[grid](
-        own,
-        other,
+    _weighted[grid](
+        x,
         weight,
         sender,
         sender if order is None else order,
         ptr,
-        slope,
+        x if own is None else own,
+        total,
         level,
         rows,
         channels,
@@ -358,9 +329,9 @@ def slopes(
         ROWS=size,
         BLOCK=block,
         ORDERED=order is not None,
-        KIND=_accumulator(own),
+        TANH=own is not None,
+        KIND=_accumulator(x),
     )
-    return slope, level
 
 
 def products(
