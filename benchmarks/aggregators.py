@@ -1,10 +1,11 @@
-"""What does a search gain from aggregators that the paper's space does not have?
+"""What does a search gain from aggregators that the paper's space does not have, or from measures of the graph as input?
 
     python benchmarks/aggregators.py                       # half an hour on a CPU core
     python benchmarks/aggregators.py --datasets cluster-mini --seeds 0 --add symmetric
+    python benchmarks/aggregators.py --add symmetric symmetric+size+degree   # in both the wider space, one with structure
     python benchmarks/aggregators.py --datasets cluster --graphs 1000 --search-epochs 20 --epochs 20 --budget 120000
 
-The same search (preset ``fast``) in the paper's space and with one aggregator more, from several seeds. What is found is trained
+The same search (preset ``fast``) in the paper's space and with what is added, from several seeds. What is found is trained
 at the same number of weights, from two seeds, batch norm's statistics taken anew before every evaluation. ``cluster`` and
 ``pattern`` are ``--graphs`` graphs of our generator.
 """
@@ -20,10 +21,12 @@ from rows import Rows, parser
 
 import gnas
 from gnas.datasets.base import Benchmark
+from gnas.datasets.measured import with_structure
 from gnas.datasets.sbm import MODELS
 from gnas.genotype import Genotype
 from gnas.settings import Settings
 from gnas.space import SearchSpace
+from gnas.structure import MEASURES
 from gnas.training import train_seeds
 from gnas.workflow import chosen_strategy, found, train_config
 
@@ -38,16 +41,18 @@ def main() -> None:
     rows = Rows(chosen.out, torch.device(chosen.device), COLUMNS)
     for dataset in chosen.datasets:
         for seed in chosen.seeds:
-            for added in ("", *chosen.add):
+            for added in chosen.add if chosen.no_plain else ("", *chosen.add):
                 rows.add(**measure(dataset, seed, added, chosen))
 
 
 def measure(dataset: str, seed: int, added: str, chosen: argparse.Namespace) -> dict[str, object]:
     """One search and the trainings of what it found."""
+    more = [name for name in added.split("+") if name]
     benchmark = drawn(dataset, chosen.graphs) if dataset in MODELS else gnas.load(dataset)
+    benchmark = with_structure(benchmark, [name for name in more if name in MEASURES])
     settings = Settings.resolve(
         "fast",
-        aggregators=(*SearchSpace.aggregators, *filter(None, (added,))),
+        aggregators=(*SearchSpace.aggregators, *(name for name in more if name not in MEASURES)),
         budget=chosen.budget,
         epochs=chosen.epochs,
         search_epochs=chosen.search_epochs,
@@ -91,7 +96,8 @@ def arguments() -> argparse.Namespace:
     words = parser(__doc__, "aggregators.csv")
     words.add_argument("--datasets", nargs="+", default=list(DATASETS))
     words.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the searches")
-    words.add_argument("--add", nargs="+", default=["symmetric"], metavar="NAME", help="aggregators, one at a time")
+    words.add_argument("--add", nargs="+", default=["symmetric"], metavar="NAMES", help="what is added, each by itself")
+    words.add_argument("--no-plain", action="store_true", help="leave the paper's space out")
     words.add_argument("--graphs", type=int, default=2000, help="of cluster and pattern, to train on")
     words.add_argument("--budget", type=int, default=40_000, help="weights of a trained network")
     words.add_argument("--search-epochs", type=int, default=40)
