@@ -137,7 +137,7 @@ class GNAS:
 
     def _benchmark(self, dataset: Any, y: Any) -> Benchmark:
         level, kind = _parse_task(self.task)
-        options: dict[str, Any] = {"seed": self.seed, **(self.data_options or {})}
+        options: dict[str, Any] = {"seed": self.seed, **self._settings().data, **(self.data_options or {})}
         if y is not None:
             dataset, names = with_targets(dataset, y)
             kind = "classification" if names else kind
@@ -152,7 +152,9 @@ class GNAS:
 
     def _settings(self) -> Settings:
         given = {name: getattr(self, name) for name in SETTINGS}
-        return Settings.resolve(self.preset, **{**given, "seed": self.seed, **(self.settings or {})})
+        settings = Settings.resolve(self.preset, **{**given, "seed": self.seed, **(self.settings or {})})
+        own = {name: value for name, value in (self.data_options or {}).items() if name == "structure"}
+        return settings.changed({"data": {**settings.data, **own}})
 
     def _device(self) -> torch.device:
         return as_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))

@@ -60,15 +60,20 @@ class Settings:
 
     @staticmethod
     def from_values(preset: str, values: Mapping[str, Any], given: Mapping[str, Any], source: str = "") -> Settings:
-        """``values`` (which may name another preset) over a preset, ``given`` over both; errors in ``values`` name ``source``."""
+        """``values`` (which may name another preset) over a preset, ``given`` over both; errors in ``values`` name ``source``.
+
+        ``data`` goes option by option. To values that name every other setting, as a run keeps them, the preset adds nothing.
+        """
         chosen = str(given.get("strategy", values.get("strategy", Settings.strategy)))
         with located(source) if source else contextlib.nullcontext():
             preset = choose(str(values.get("preset", preset)), PRESETS, "preset")
-            base = dict(_PRESETS[preset])
+            whole = {f.name for f in dataclasses.fields(Settings)} - {"preset", "data"} <= set(values)
+            base = {} if whole else dict(_PRESETS[preset])
             if not chosen.startswith(GRADIENT):
                 base.pop("strategy_settings", None)
-            found = Settings(preset=preset).changed(base).changed({**values, "preset": preset})
-        return found.changed(given)
+            found = Settings(preset=preset).changed(base)
+            found = found.changed({**_joined(found, values), "preset": preset})
+        return found.changed(_joined(found, given))
 
     def changed(self, values: Mapping[str, Any]) -> Settings:
         """A copy with other values, each brought to the type of its field."""
@@ -107,11 +112,15 @@ class Settings:
 # GCN's scaling by degrees is worth several points on graphs with communities, and a search takes next to no longer.
 _WIDER = (*SearchSpace.aggregators, "symmetric")
 
+# What four layers cannot see, as two more inputs: worth most on graphs of many sizes, next to nothing at worst.
+_STRUCTURE = {"structure": ["auto"]}
+
 _PRESETS: dict[str, dict[str, Any]] = {
     "paper": {},
     # Minutes on a CPU: a smaller network, fewer epochs, one seed.
     "fast": {
         "aggregators": _WIDER,
+        "data": _STRUCTURE,
         "channels": 32,
         "cells": 3,
         "search_epochs": 40,
@@ -127,6 +136,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
     # whose norms' statistics must be taken anew.
     "strong": {
         "aggregators": _WIDER,
+        "data": _STRUCTURE,
         "strategy_settings": {"derive": "best", "precise_norms": 16},
         "seeds": (41, 95, 12, 35),
         "epochs": 300,
@@ -141,6 +151,13 @@ _PRESETS: dict[str, dict[str, Any]] = {
         },
     },
 }
+
+
+def _joined(settings: Settings, values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values``, with their options of the data over those that the settings have."""
+    if "data" not in values:
+        return dict(values)
+    return {**values, "data": {**settings.data, **settings.changed({"data": values["data"]}).data}}
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:

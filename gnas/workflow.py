@@ -15,6 +15,7 @@ import torch
 from gnas import baselines
 from gnas.compare import Candidate, Leaderboard, compare
 from gnas.datasets.base import Benchmark
+from gnas.datasets.measured import with_structure
 from gnas.errors import InputError
 from gnas.genotype import CellGenotype, Genotype, Link
 from gnas.jobs import Runner
@@ -142,8 +143,11 @@ def discover(
 ) -> Discovery:
     """Search, train, compare; every part is a run of its own inside ``folder`` and is not repeated on resume.
 
-    With a ``runner``, whose root is ``folder``, its workers do the search or its trials, and the trainings.
+    Nodes read the ``structure`` that the settings name, unless the benchmark was loaded with one. With a ``runner``,
+    whose root is ``folder``, its workers do the search or its trials, and the trainings.
     """
+    if not benchmark.task.structure:
+        benchmark = with_structure(benchmark, settings.data.get("structure"))
     check_budget(benchmark, settings)
     config = {"job": "search", "dataset": benchmark.name, **settings.to_dict()}
     with Run(folder, config, resume=resume, force=force) as run:

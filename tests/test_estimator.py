@@ -289,3 +289,9 @@ def test_scores() -> None:
 def test_targets_must_fit_the_graphs() -> None:
     with pytest.raises(InputError, match="y has 2 entries for 30 graphs"):
         with_targets(GRAPHS, [1, 2])
+
+
+def test_nodes_read_the_structure_of_the_preset(regression: GNAS) -> None:
+    assert regression.task_.structure == ("size", "degree")
+    plain = GNAS(**TINY, settings={"nodes": 2}, data_options={"structure": "none"}).fit(GRAPHS)
+    assert plain.task_.structure == ()

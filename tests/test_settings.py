@@ -156,3 +156,17 @@ changes = st.fixed_dictionaries(
 def test_round_trip_through_a_file(tmp_path: Path, preset: str, values: dict) -> None:
     found = Settings.resolve(preset, **values)
     assert Settings.resolve(file=file(tmp_path, yaml.safe_dump(found.to_dict()))) == found
+
+
+def test_data_goes_option_by_option() -> None:
+    """A preset's options stay unless named; those of a whole run are its own."""
+    auto = {"structure": ["auto"]}
+    assert Settings.resolve("paper").data == {}
+    assert Settings.resolve("fast").data == Settings.resolve("strong").data == auto
+    assert Settings.resolve("fast", data={"target": "y"}).data == {**auto, "target": ["y"]}
+    assert Settings.resolve("fast", data={"structure": "none"}).data == {"structure": ["none"]}
+    named = {"data": {"readout": "sum"}}
+    assert Settings.from_values("fast", named, {"data": {"seed": "3"}}).data == {**auto, "readout": "sum", "seed": 3}
+    kept = Settings.resolve("fast", data={"structure": "none"}).to_dict()
+    assert Settings.from_values("fast", kept, {}).data == {"structure": ["none"]}
+    assert Settings.from_values("fast", {**kept, "data": {}}, {}).data == {}

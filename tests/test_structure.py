@@ -6,6 +6,7 @@ import dataclasses
 import math
 
 import pytest
+import small
 import torch
 from samples import pad, random_graph, shake
 from torch_geometric.data import Batch, Data
@@ -132,3 +133,28 @@ def test_wrong_words_and_sampled_neighbours_are_errors() -> None:
     with pytest.raises(InputError, match="neighbours are sampled"):
         with_structure(sampled, "size")
     assert with_structure(b, None) is b
+
+
+def test_auto_is_what_differs_from_node_to_node() -> None:
+    assert gnas.load("cluster-mini", structure="auto").task.structure == ("size", "degree")
+    pairs = [Data(x=torch.randn(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.rand(1)) for _ in range(20)]
+    assert gnas.load(pairs, structure=["auto"]).task.structure == ()
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    paths = [Data(x=torch.randn(3, 1), edge_index=path, y=torch.rand(1)) for _ in range(20)]
+    assert gnas.load(paths, structure="auto").task.structure == ("degree",)
+
+
+def test_auto_is_nothing_where_neighbours_are_sampled() -> None:
+    graph = small.transductive()
+    assert gnas.load(graph, structure="auto").task.structure == ("degree",)
+    assert gnas.load(graph, structure="auto", sample_neighbors=(4, 2)).task.structure == ()
+    with pytest.raises(InputError, match="structure cannot be measured"):
+        gnas.load(graph, structure="degree", sample_neighbors=(4, 2))
+
+
+def test_none_and_words_that_do_not_go_together() -> None:
+    assert gnas.load("cluster-mini", structure="none").task.structure == ()
+    with pytest.raises(InputError, match="auto stands by itself"):
+        gnas.load("cluster-mini", structure="auto,size")
+    with pytest.raises(InputError, match="did you mean 'degree'"):
+        gnas.load("cluster-mini", structure="degre")

@@ -13,6 +13,7 @@ from tiny import untimed
 from gnas import baselines, workflow
 from gnas import compare as comparison
 from gnas.compare import Leaderboard
+from gnas.datasets.measured import with_structure
 from gnas.errors import InputError
 from gnas.models import load_model
 from gnas.network import Network
@@ -203,3 +204,17 @@ def test_rivals_take_part(tmp_path: Path) -> None:
     rival = workflow.hand_made("gin", BENCH, 2, 900)
     board = discover(BENCH, SETTINGS.changed({"seeds": "1"}), tmp_path / "run", rivals=[rival]).leaderboard
     assert {row.name for row in board.rows} == {"gnas", "gcn", "gin"}
+
+
+@pytest.mark.parametrize(
+    ("loaded", "asked", "read"),
+    [("none", "auto", ("size", "degree")), ("size", "auto", ("size",)), ("none", "none", ())],
+)
+def test_nodes_read_the_structure_of_the_settings(
+    loaded: str, asked: str, read: tuple[str, ...], tmp_path: Path
+) -> None:
+    settings = SETTINGS.changed({"data": {"structure": asked}, "seeds": [1], "search_epochs": 1, "epochs": 1})
+    found = discover(with_structure(BENCH, loaded), settings, tmp_path / "run")
+    for name in ("gnas", "gcn"):
+        model, _ = load_model(found.folder, name)
+        assert model.task.structure == read

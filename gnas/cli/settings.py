@@ -69,10 +69,8 @@ def resolve(
     told = {name: value for name, value in given.items() if value is not None}
     if "baselines" in told:
         told["baselines"] = baseline_names(str(told["baselines"]))
-    before = values.get("data")
-    if "data" in told and isinstance(before, Mapping):  # option by option
-        told["data"] = {**before, **told["data"]}
     found = Settings.from_values(str(preset or kept or usual), values, told, str(file or ""))
+    before = values.get("data")
     if saved is not None and found.data != Settings().changed({"data": before or {}}).data:
         raise InputError(
             f"cannot resume with other data options: the run has {dict(before or {})}; leave them away, or --force"

@@ -72,7 +72,7 @@ def test_train_a_shipped_network_as_it_was_trained(tmp_path: Path, monkeypatch: 
     assert json.loads(Path("run/command.json").read_text())["settings"] == command
     other = gnas(*words[:-1], "other", "--preset", "fast", "--epochs", "1", "--channels", "4")
     assert other.code == 0, other
-    assert "data" not in json.loads(Path("other/command.json").read_text())["settings"]
+    assert json.loads(Path("other/command.json").read_text())["settings"]["data"] == {"structure": ["auto"]}
 
 
 def test_an_unknown_shipped_network(rings: Path) -> None:

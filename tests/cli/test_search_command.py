@@ -77,7 +77,8 @@ def test_the_file_of_a_run_knows_how_its_data_was_loaded(two_targets: Path) -> N
     data = ("--target", "20", "--data", "split=random", "--data", "seed=3", "--data", "fractions=0.6,0.2,0.2")
     ended = gnas("search", two_targets, *TINY, *SHORT, *data, "--out", "first")
     assert ended.code == 0, ended
-    wanted = {"split": "random", "seed": 3, "fractions": [0.6, 0.2, 0.2], "target": ["20"]}
+    chosen = {"split": "random", "seed": 3, "fractions": [0.6, 0.2, 0.2], "target": ["20"]}
+    wanted = {"structure": ["auto"], **chosen}  # the preset's, and what was said
     assert yaml.safe_load(Path("first/config.yaml").read_text())["data"] == wanted
     for number, file in enumerate(("first/config.yaml", "first/command.json", "first")):
         ended = gnas("search", two_targets, "--settings", file, "--out", f"again-{number}")
