@@ -6,8 +6,8 @@
 
 A short training on a part of PATTERN or CLUSTER (2,000 graphs of our generator) or on ZINC, one seed, batch norm's statistics
 taken anew before every evaluation, with and without the measures. ``found``: four cells of sum and mean, as searches on PATTERN
-and CLUSTER choose them, on ZINC the network found with the paper's input; ``symmetric``: the same cells with the symmetric aggregator in place of the
-sum; the others are hand-made, all with at most 120,000 weights (ZINC 200,000).
+and CLUSTER choose them, on ZINC the network found with the paper's input; ``symmetric``: the same cells with the symmetric
+aggregator in place of the sum; the others are hand-made, all with at most 120,000 weights (ZINC 200,000).
 Test is read at the best epoch by validation.
 """
 
