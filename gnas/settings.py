@@ -112,7 +112,7 @@ class Settings:
 # GCN's scaling by degrees is worth several points on graphs with communities, and a search takes next to no longer.
 _WIDER = (*SearchSpace.aggregators, "symmetric")
 
-# What four layers cannot see, as two more inputs: worth most on graphs of many sizes, next to nothing at worst.
+# What a few layers cannot see, as two more inputs: most often it pays, at worst it cost half a point (docs/results.md).
 _STRUCTURE = {"structure": ["auto"]}
 
 _PRESETS: dict[str, dict[str, Any]] = {

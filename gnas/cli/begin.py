@@ -55,12 +55,17 @@ class Begun:
 
 
 def begin(
-    job: str, options: Mapping[str, Any], given: Mapping[str, Any] | None = None, name: Sequence[str] = ()
+    job: str,
+    options: Mapping[str, Any],
+    given: Mapping[str, Any] | None = None,
+    name: Sequence[str] = (),
+    recipe: Path | None = None,
 ) -> Begun:
     """Settle settings, folder and device, say so, and load the data. Nothing is written yet.
 
     ``options`` are the command's, by name; ``given`` are the settings among them, where a command names them otherwise.
     ``name`` are the words after the dataset in the folder's default name, ``{strategy}`` and ``{seed}`` among them.
+    ``recipe`` is a file of settings for a run that names no preset, no file, and is not gone on with.
     """
     options = {key: Path(value) if key in PATHS and value else value for key, value in options.items()}
     check_workers(options)
@@ -74,7 +79,8 @@ def begin(
     preset, file, changes = options["preset"], options["settings"], list(options["change"] or ())
     if options.get("searches") is not None:
         changes.append(f"strategy_settings.searches={options['searches']}")
-    settings = resolve(usual, preset, file, None, given, changes)
+    recipe = None if preset or file else recipe
+    settings = resolve(usual, preset, file or recipe, None, given, changes)
     words = [word.format(strategy=settings.strategy, seed=settings.seed) for word in name]
     folder = options["out"] or run_name(dataset, *words)
     fetch(options.get("sync"), Path(folder), options["resume"], options["force"])
@@ -85,9 +91,11 @@ def begin(
     if options.get("sync_bn"):
         settings = sharing_norms(settings)
     check(settings, dataset)
-    named = preset or file or place.resumed
+    named = preset or file or recipe or place.resumed
     screen.pair("run", f"{place.folder}{' (going on)' if place.resumed else ''}")
     screen.pair("with", f"preset {settings.preset}{'' if named else f' ({why})'}, {describe_device(device)}")
+    if recipe and not place.resumed:
+        screen.pair("recipe", f"{recipe.stem}, as in our results; --preset NAME for another")
     benchmark = load_data(screen, dataset, options["data_root"], settings.data)
     return Begun(dataset, screen, place, told, settings, device, benchmark, track)
 

@@ -79,7 +79,7 @@ def train(
     architecture, recipe = None, None
     if genotype is not None:
         architecture = read_network(genotype)
-        recipe = None if preset or settings or resume else recipe_for(genotype, dataset)
+        recipe = recipe_for(genotype, dataset)
         if cells not in (None, len(architecture.formulas())):
             raise InputError(f"{genotype} has {len(architecture.formulas())} cells; --cells does not go with it")
     elif formula:
@@ -94,10 +94,7 @@ def train(
         "budget": budget,
     }
     words = [name if architecture is None else architecture.id]
-    told = {**context.params, "settings": settings or recipe}
-    with workers(begin("train", told, given, words), told) as begun:
-        if recipe is not None:
-            begun.screen.pair("recipe", f"{recipe.stem}, as in our results; --preset NAME for another")
+    with workers(begin("train", context.params, given, words, recipe), context.params) as begun:
         run_train(begun, name, architecture, channels)
 
 

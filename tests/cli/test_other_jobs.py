@@ -54,7 +54,7 @@ def test_train_a_shipped_network_as_it_was_trained(tmp_path: Path, monkeypatch: 
     (tmp_path / "recipes" / "cluster-mini-4.yaml").write_text(recipe)
     monkeypatch.setattr(shipped, "FOLDER", tmp_path)
     words = ("train", "cluster-mini", "--genotype", "cluster-mini-4", "--device", "cpu", "--out", "run")
-    ended = gnas(*words, "--epochs", "1")
+    ended = gnas(*words, "--epochs", "1", "--resume")  # of which there is nothing yet
     assert ended.code == 0, ended
     assert "recipe   cluster-mini-4" in ended.out
     command = json.loads(Path("run/command.json").read_text())["settings"]
