@@ -16,8 +16,8 @@ import numpy as np
 from rows import RESULTS, append
 
 import gnas
-from gnas.genotype import Genotype
-from gnas.protocol import TrainConfig
+from gnas.arch.genotype import Genotype
+from gnas.training.protocol import TrainConfig
 
 COLUMNS = (
     "date",

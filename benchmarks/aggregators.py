@@ -20,14 +20,14 @@ from norms import drawn
 from rows import Rows, parser
 
 import gnas
-from gnas.datasets.base import Benchmark
-from gnas.datasets.measured import with_structure
-from gnas.datasets.sbm import MODELS
-from gnas.genotype import Genotype
-from gnas.settings import Settings
-from gnas.space import SearchSpace
-from gnas.structure import MEASURES
-from gnas.training import train_seeds
+from gnas.arch.genotype import Genotype
+from gnas.arch.space import SearchSpace
+from gnas.data.benchmark import Benchmark
+from gnas.data.benchmarks.sbm import MODELS
+from gnas.data.measured import with_structure
+from gnas.model.structure import MEASURES
+from gnas.run.settings import Settings
+from gnas.training.train import train_seeds
 from gnas.workflow import chosen_strategy, found, train_config
 
 COLUMNS = ("dataset", "metric", "added", "seed", "second_level", "weights", "val", "test", "tests")

@@ -16,7 +16,7 @@ from rows import append, parser
 from torch_geometric.loader import DataLoader
 
 import gnas
-from gnas.store import GraphStore
+from gnas.training.store import GraphStore
 
 COLUMNS = ("date", "hardware", "dataset", "graphs", "megabytes", "store_seconds", "exact_ms", "padded_ms", "pyg_ms")
 

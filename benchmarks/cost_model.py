@@ -27,9 +27,9 @@ from work import SEARCH_BATCH, SEARCH_CHANNELS, TRAIN_BATCH, TRAIN_CHANNELS
 
 import gnas
 from gnas.cost import Machine, Workload, hardware, machine
-from gnas.datasets.benchmarks import BENCHMARKS
-from gnas.documents import read_config, read_json
-from gnas.settings import Settings
+from gnas.data.benchmarks.catalogue import BENCHMARKS
+from gnas.files import read_config, read_json
+from gnas.run.settings import Settings
 from gnas.strategies import SingleLevel
 from gnas.workflow import train_config
 

@@ -20,14 +20,15 @@ from pathlib import Path
 
 from rows import RESULTS, append, today
 
-from gnas.datasets import Benchmark, load, sbm, superpixels
-from gnas.datasets.blocks import generate
-from gnas.datasets.compact import Splits
-from gnas.datasets.images import find_images
-from gnas.datasets.named import BENCHMARKS
-from gnas.datasets.root import data_root
-from gnas.datasets.segments import read_raw
-from gnas.datasets.sources import Options
+from gnas.data import Benchmark, load
+from gnas.data.benchmarks import sbm, superpixels
+from gnas.data.benchmarks.blocks import generate
+from gnas.data.benchmarks.images import find_images
+from gnas.data.benchmarks.named import BENCHMARKS
+from gnas.data.benchmarks.segments import read_raw
+from gnas.data.compact import Splits
+from gnas.data.root import data_root
+from gnas.data.sources import Options
 
 COLUMNS = ("date", "machine", "what", "seconds", "graphs", "nodes", "edges")
 

@@ -22,8 +22,7 @@ from pathlib import Path
 from rows import RESULTS, append, today
 
 ROOT = Path(__file__).parents[1]
-for _part in ("", "cli", "faults", "datasets"):
-    sys.path.append(str(ROOT / "tests" / _part))
+sys.path.append(str(ROOT / "tests" / "helpers"))
 from terminal import Nursery, fingerprint, nursery  # noqa: E402
 from trials import JOBS, Tally, clock_trial, full_trial, kill_trial, make_place, mounted, undisturbed  # noqa: E402
 

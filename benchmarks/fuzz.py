@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=110_000)
     parser.add_argument("--minutes", type=float, default=60)
     options = parser.parse_args()
-    sys.path[:0] = [str(ROOT / "tests" / part) for part in ("", "datasets", "cli", "faults", "reproduce")]
+    sys.path[:0] = [str(ROOT / "tests" / part) for part in ("helpers", "arch", "data", "faults", "run")]
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)

@@ -24,11 +24,11 @@ from rows import Rows, parser
 from torch_geometric.data import Data
 
 import gnas
-from gnas.network import GraphModule
-from gnas.sampling import open_store
+from gnas.model.network import GraphModule
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.single_level import SingleLevelSearch
-from gnas.training import Trainer
+from gnas.training.sampling import open_store
+from gnas.training.train import Trainer
 
 COLUMNS = (
     *("nodes", "edges", "largest_degree", "sampling", "batch", "cells", "channels"),
@@ -68,7 +68,7 @@ def measure(nodes: int, whole: bool) -> dict[str, Any]:
     training = trainer(lambda: gnas.Network(genotype, bench.task, CHANNELS), bench)
     train_step = median_ms(training.steps())
     result, top = training.result(), peak()
-    blind = trainer(lambda: gnas.baselines.build("mlp", bench.task, num_layers=CELLS), bench)
+    blind = trainer(lambda: gnas.model.baselines.build("mlp", bench.task, num_layers=CELLS), bench)
     median_ms(blind.steps())
     return {
         "nodes": nodes,

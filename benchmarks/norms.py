@@ -21,19 +21,19 @@ import torch
 from rows import RESULTS, Rows, parser
 
 import gnas
-from gnas import gap
-from gnas.authors import load_genotype
-from gnas.datasets import sbm
-from gnas.datasets.base import Benchmark
-from gnas.datasets.blocks import generate
-from gnas.evaluation import evaluate
-from gnas.genotype import Genotype
-from gnas.network import Network
-from gnas.norm_statistics import PreciseNorms
-from gnas.protocol import TrainConfig
-from gnas.settings import Settings
-from gnas.store import GraphStore
-from gnas.training import train
+from gnas.arch import gap
+from gnas.arch.authors import load_genotype
+from gnas.arch.genotype import Genotype
+from gnas.data.benchmark import Benchmark
+from gnas.data.benchmarks import sbm
+from gnas.data.benchmarks.blocks import generate
+from gnas.model.network import Network
+from gnas.run.settings import Settings
+from gnas.training.evaluation import evaluate
+from gnas.training.norm_statistics import PreciseNorms
+from gnas.training.protocol import TrainConfig
+from gnas.training.store import GraphStore
+from gnas.training.train import train
 from gnas.workflow import found
 
 COLUMNS = ("dataset", "graphs", "network", "output", "weights", "epoch", "train", "running", "precise")

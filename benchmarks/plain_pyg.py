@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.nn import MessagePassing, global_mean_pool
 
-from gnas.genotype import Genotype
-from gnas.space import SearchSpace, SpaceLink
-from gnas.tasks import Task
+from gnas.arch.genotype import Genotype
+from gnas.arch.space import SearchSpace, SpaceLink
+from gnas.model.task import Task
 
 
 class Gate(nn.Module):

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import torch
 
-from gnas.aggregate import aggregate
-from gnas.datasets.base import Benchmark
+from gnas.arch.space import SearchSpace
+from gnas.data.benchmark import Benchmark
 from gnas.graph import GraphSet
-from gnas.space import SearchSpace
+from gnas.kernels.aggregate import aggregate
+from gnas.model.task import Task
 from gnas.strategies import SingleLevel, search
-from gnas.tasks import Task
 
 TEACHERS = ("sum", "mean", "max")
 COLUMNS = ("date", "teacher", "seed", "chosen", "others", "val_mae", "seconds")

@@ -3,8 +3,8 @@
     python benchmarks/reduction.py                 # a GPU if there is one, about 40 s
     python benchmarks/reduction.py --device cpu
 
-Ours (``gnas.aggregate``: all three in one pass over sorted edges) against ``index_add`` and ``scatter_reduce`` (what PyG's
-MessagePassing uses), and against ``torch.sparse`` CSR products. Those have no max: they are compared on sum and mean alone.
+Ours (``gnas.kernels.aggregate``: all three in one pass over sorted edges) against ``index_add`` and ``scatter_reduce`` (as PyG's
+MessagePassing), and against ``torch.sparse`` CSR products. Those have no max: they are compared on sum and mean alone.
 On a GPU calls are recorded in a CUDA graph where possible (column ``recorded``): kernels are timed, not the host.
 
 Bytes are counted alike for all (float32, C channels, N nodes, E edges, 4-byte indices), whatever an implementation moves:
@@ -27,8 +27,8 @@ from rows import Rows, parser
 from shapes import SHAPES, regular, synthetic
 from torch import Tensor
 
-from gnas.aggregate import implementation, inverse_degree, reduce
 from gnas.graph import GraphSet, Neighbors
+from gnas.kernels.aggregate import implementation, inverse_degree, reduce
 
 COLUMNS = (
     *("shape", "nodes", "edges", "channels", "what", "direction", "results", "recorded", "microseconds"),

@@ -18,8 +18,8 @@ from norms import drawn
 from rows import Rows, parser
 
 import gnas
-from gnas.datasets.sbm import MODELS
-from gnas.settings import Settings
+from gnas.data.benchmarks.sbm import MODELS
+from gnas.run.settings import Settings
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.brief import TrialSettings
 from gnas.strategies.given import GivenTrials

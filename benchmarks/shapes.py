@@ -1,6 +1,6 @@
 """Random graphs with the sizes of the paper's datasets: steps can be timed without any data.
 
-Node counts, edges and degrees follow the published figures (gnas.datasets.benchmarks); features and targets mean nothing.
+Node counts, edges and degrees follow the published figures (gnas.data.benchmarks.catalogue); features and targets mean nothing.
 Molecules are chains with a few closed rings, superpixels have 8 senders a node, block models are dense.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from gnas.datasets.base import Benchmark
-from gnas.datasets.benchmarks import BENCHMARKS
+from gnas.data.benchmark import Benchmark
+from gnas.data.benchmarks.catalogue import BENCHMARKS
 from gnas.graph import GraphSet
-from gnas.tasks import Task
+from gnas.model.task import Task
 
 SHAPES = tuple(BENCHMARKS)
 FEATURES = Task("graph", "regression", 1, in_channels=16, loss="l1", metric="mae")

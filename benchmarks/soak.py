@@ -20,10 +20,10 @@ from pathlib import Path
 import psutil
 import torch
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "helpers"))
 from tiny import SPACE, tiny
 
-from gnas.runs import Run
+from gnas.run.folder import Run
 from gnas.strategies import search, strategy
 
 SMALL = {"epochs": 1, "batch_size": 6}

@@ -21,7 +21,7 @@ import work
 from rows import Rows, parser
 from shapes import SHAPES, synthetic
 
-from gnas.datasets.base import Benchmark
+from gnas.data.benchmark import Benchmark
 
 COLUMNS = ("shape", "what", "cells", "replicas", "mode", "milliseconds", "plain_ms", "speedup", "quoted_ms")
 # The authors' released code on ZINC, one H200 or 2 CPU cores: (alpha step + weight step), training step.

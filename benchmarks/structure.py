@@ -20,14 +20,14 @@ from norms import CELLS, drawn
 from rows import RESULTS, Rows, parser
 
 import gnas
-from gnas import gap
-from gnas.compare import Candidate
-from gnas.datasets.base import Benchmark
-from gnas.datasets.measured import with_structure
-from gnas.genotype import Genotype
-from gnas.protocol import TrainConfig
-from gnas.settings import Settings
-from gnas.training import train
+from gnas.arch import gap
+from gnas.arch.genotype import Genotype
+from gnas.compare.networks import Candidate
+from gnas.data.benchmark import Benchmark
+from gnas.data.measured import with_structure
+from gnas.run.settings import Settings
+from gnas.training.protocol import TrainConfig
+from gnas.training.train import train
 from gnas.workflow import found, hand_made
 
 COLUMNS = ("dataset", "graphs", "network", "measures", "weights", "epochs", "best_epoch", "train", "val", "test")

@@ -16,9 +16,9 @@ import torch
 from rows import RESULTS, append, today
 
 import gnas
-from gnas.settings import Settings
+from gnas.model.supernet import Supernet
+from gnas.run.settings import Settings
 from gnas.strategies import strategy
-from gnas.supernet import Supernet
 
 COLUMNS = ("date", "machine", "epoch", "loss", "two_threads", "last_bit", "same_choices_two", "same_choices_bit")
 

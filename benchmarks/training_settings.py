@@ -20,10 +20,10 @@ import yaml
 from rows import Rows, parser
 
 import gnas
-from gnas.datasets.base import Benchmark
-from gnas.protocol import TrainConfig
-from gnas.settings import Settings
-from gnas.training import train
+from gnas.data.benchmark import Benchmark
+from gnas.run.settings import Settings
+from gnas.training.protocol import TrainConfig
+from gnas.training.train import train
 from gnas.workflow import found
 
 COLUMNS = (

@@ -119,8 +119,8 @@ def child(chosen: argparse.Namespace) -> None:
     import torch
 
     import gnas
-    from gnas.runs import Interrupted
-    from gnas.settings import Settings
+    from gnas.run.folder import Interrupted
+    from gnas.run.settings import Settings
     from gnas.strategies import strategy
     from gnas.workflow import found, train_config
 

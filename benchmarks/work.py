@@ -11,20 +11,20 @@ from plain_pyg import PlainSearchStep, PlainSupernet, PlainTrainStep, plain_netw
 from torch_geometric.data import Batch
 
 import gnas
-from gnas import baselines
-from gnas.authors import from_first
-from gnas.datasets.base import Benchmark
-from gnas.engine import WARMUP
-from gnas.genotype import Genotype
+from gnas.arch.authors import from_first
+from gnas.arch.genotype import Genotype
+from gnas.data.benchmark import Benchmark
 from gnas.graph import GraphSet
-from gnas.optim import use_precision
-from gnas.protocol import TrainConfig
-from gnas.store import GraphStore, Planned
+from gnas.model import baselines
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.darts import Darts, DartsSearch
 from gnas.strategies.gradient import GradientSearch
 from gnas.strategies.single_level import SingleLevel, SingleLevelSearch
-from gnas.training import Trainer
+from gnas.training.engine import WARMUP
+from gnas.training.optim import use_precision
+from gnas.training.protocol import TrainConfig
+from gnas.training.store import GraphStore, Planned
+from gnas.training.train import Trainer
 
 # A genotype the authors published for ZINC.
 PUBLISHED = """\

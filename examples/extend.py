@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import gnas
-from gnas.operations import Operation
+from gnas.model.operations import Operation
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 
 

@@ -6,8 +6,8 @@ Run: python examples/molecules.py (needs rdkit: pip install ".[chem]")
 from pathlib import Path
 
 import gnas
-from gnas.predict import predict
 from gnas.report import write_report
+from gnas.use.predict import predict
 
 HERE = Path(__file__).parent
 

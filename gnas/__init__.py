@@ -12,42 +12,42 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PLACES = {
-    "gnas.authors": ("load_genotype",),
-    "gnas.baselines": (),
-    "gnas.datasets": ("Benchmark", "load"),
-    "gnas.depth": ("search_depth",),
+    "gnas.arch.authors": ("load_genotype",),
+    "gnas.model.baselines": (),
+    "gnas.data": ("Benchmark", "load"),
+    "gnas.strategies.depth": ("search_depth",),
     "gnas.errors": ("InputError",),
-    "gnas.estimator": ("GNAS",),
-    "gnas.evaluation": ("evaluate",),
-    "gnas.export": ("export_run",),
-    "gnas.gap": (),
-    "gnas.genotype": ("CellGenotype", "Genotype", "Link"),
+    "gnas.use.estimator": ("GNAS",),
+    "gnas.training.evaluation": ("evaluate",),
+    "gnas.use.export": ("export_run",),
+    "gnas.arch.gap": (),
+    "gnas.arch.genotype": ("CellGenotype", "Genotype", "Link"),
     "gnas.graph": ("GraphBatch", "GraphSet"),
-    "gnas.models": ("load_model",),
-    "gnas.network": ("GAPConv", "Network", "width_for"),
-    "gnas.protocol": ("TrainConfig",),
+    "gnas.run.models": ("load_model",),
+    "gnas.model.network": ("GAPConv", "Network", "width_for"),
+    "gnas.training.protocol": ("TrainConfig",),
     "gnas.report": (),
-    "gnas.settings": ("Settings",),
-    "gnas.shipped": ("genotypes",),
-    "gnas.space": ("SearchSpace",),
-    "gnas.store": ("GraphStore",),
+    "gnas.run.settings": ("Settings",),
+    "gnas.arch.shipped": ("genotypes",),
+    "gnas.arch.space": ("SearchSpace",),
+    "gnas.training.store": ("GraphStore",),
     "gnas.strategies": ("Darts", "Evolution", "GraphNAS", "RandomSearch", "SearchResult", "SingleLevel", "search"),
-    "gnas.supernet": ("Supernet",),
-    "gnas.tasks": ("Task",),
-    "gnas.training": ("TrainResult", "train", "train_seeds"),
+    "gnas.model.supernet": ("Supernet",),
+    "gnas.model.task": ("Task",),
+    "gnas.training.train": ("TrainResult", "train", "train_seeds"),
     "gnas.workflow": ("discover",),
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names}
-_HOME |= {module.split(".")[1]: "" for module, names in _PLACES.items() if not names}
+_MODULES = {module.rpartition(".")[2]: module for module, names in _PLACES.items() if not names}
 
-__all__ = [*sorted(_HOME), "__version__"]
+__all__ = [*sorted({**_HOME, **_MODULES}), "__version__"]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name not in _HOME:
         raise AttributeError(f"module 'gnas' has no attribute {name!r}")
-    if not _HOME[name]:
-        return importlib.import_module(f"gnas.{name}")
     value = getattr(importlib.import_module(_HOME[name]), name)
     if "IPython" in sys.modules:
         importlib.import_module("gnas.report.notebook").install()  # results show themselves in notebooks

@@ -21,11 +21,11 @@ from typing import Any
 
 import torch
 
-from gnas.datasets.base import Benchmark
-from gnas.datasets.benchmarks import BENCHMARKS
-from gnas.documents import read_config
+from gnas.data.benchmark import Benchmark
+from gnas.data.benchmarks.catalogue import BENCHMARKS
 from gnas.errors import InputError
-from gnas.settings import Settings
+from gnas.files import read_config
+from gnas.run.settings import Settings
 from gnas.workflow import train_config
 
 FILE = Path(__file__).with_name("costs.yaml")

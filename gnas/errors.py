@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class InputError(ValueError):
@@ -21,3 +22,12 @@ def choose(value: str, choices: Iterable[str], what: str) -> str:
     near = difflib.get_close_matches(str(value), known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise InputError(f"unknown {what} {value!r}; choose one of: {', '.join(known)}{hint}")
+
+
+@contextmanager
+def located(place: str) -> Iterator[None]:
+    """Put ``place`` in front of the message of an InputError raised inside."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None

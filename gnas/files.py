@@ -1,12 +1,21 @@
-"""Writing files so that a crash leaves either the old content or the new one, never half of it."""
+"""Small files: text, YAML and JSON read without running code, and written so that a crash never leaves half a file."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import reprlib
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import yaml
+
+from gnas.errors import InputError, choose, located
+
+MAX_BYTES = 1_000_000
 
 
 def write_atomic(path: str | Path, content: str | bytes) -> Path:
@@ -31,3 +40,141 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
 def write_json(path: str | Path, value: Any) -> Path:
     """Write a value as JSON in the same way, indented to be read."""
     return write_atomic(path, json.dumps(value, indent=2) + "\n")
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a small UTF-8 file."""
+    with located(str(path)):
+        try:
+            with open(path, "rb") as file:
+                content = file.read(MAX_BYTES + 1)
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot be read: {error}") from None
+        _check_size(len(content))
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputError(f"is not UTF-8 text (byte {error.start})") from None
+
+
+def parse_yaml(text: str, source: str, typed: bool = False) -> object:
+    """Plain YAML as nested dicts, lists and strings; ``typed`` also makes numbers, booleans and nulls of what looks so."""
+    with located(source):
+        _check_size(len(text))
+        try:
+            return (_TypedLoader if typed else _PlainLoader)(text).get_single_data()
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark
+            place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+            raise InputError(f"{place}not plain YAML: {' '.join(str(error.problem).split())}") from None
+        except yaml.reader.ReaderError as error:
+            raise InputError(f"position {error.position}: character {error.character:#x} is not allowed") from None
+        except ValueError as error:  # a date or a number that is none
+            raise InputError(f"not plain YAML: {' '.join(str(error).split())[:120]}") from None
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """Settings by name as :func:`dump_config` wrote them."""
+    found = parse_yaml(read_text(path), str(path), typed=True)
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: expected settings by name")
+    return found
+
+
+def read_json(path: str | Path) -> Any:
+    """The value of a JSON file."""
+    try:
+        return json.loads(Path(path).read_bytes())
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: not valid JSON") from None
+
+
+def dump_config(config: dict[str, Any]) -> str:
+    """Settings as YAML that :func:`read_config` reads: a value that occurs twice is written twice."""
+    return yaml.dump(config, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True)
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_BYTES:
+        raise InputError(f"is larger than {MAX_BYTES:,} bytes; such files hold a few thousand")
+
+
+class _Strict:
+    """What both loaders refuse: aliases (a few lines of them unfold without end), deep nesting, a key given twice."""
+
+    level = 0
+
+    def compose_node(self: Any, parent: Any, index: Any) -> Any:
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent) or self.level > 10:
+            problem = "nesting deeper than 10" if self.level > 10 else "an alias"
+            raise yaml.composer.ComposerError(None, None, f"{problem} is not allowed", event.start_mark)
+        self.level += 1
+        node = super().compose_node(parent, index)  # type: ignore[misc]
+        self.level -= 1
+        return node
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict:
+        seen = set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            if str(key.value) in seen:
+                problem = f"key {reprlib.repr(key.value)} is given twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)  # type: ignore[misc]
+
+
+class _PlainLoader(_Strict, yaml.BaseLoader):
+    """Tighter than ``safe_load``: no tags, dates or numbers, all scalars are str."""
+
+
+class _TypedLoader(_Strict, yaml.SafeLoader):
+    """As ``safe_load``, which makes plain values only."""
+
+
+class _PlainDumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def mapping(value: object, keys: Iterable[str], others: bool = False) -> dict[str, Any]:
+    """``value`` if it is a mapping with these keys, and no others unless allowed."""
+    wanted = list(keys)
+    if not isinstance(value, dict):
+        raise InputError(f"{reprlib.repr(value)} is not a mapping with the keys {', '.join(wanted)}")
+    for key in wanted:
+        if key not in value:
+            raise InputError(f"key {key} is missing; the keys are {', '.join(wanted)}")
+    for key in () if others else value:
+        choose(short(key), wanted, "key")
+    return value
+
+
+def of_format(value: object, name: str, keys: Iterable[str]) -> dict[str, Any]:
+    """``value`` if it is a document of version 1 of this format, with these keys."""
+    document = mapping(value, ("format", "version"), others=True)
+    choose(short(document["format"]), (name,), "file format")
+    choose(short(document["version"]), ("1",), f"{name} version")
+    return mapping(document, ("format", "version", *keys))
+
+
+def sequence(value: object, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError(f"{what} is {reprlib.repr(value)}; it must be a list")
+    return value
+
+
+def digits(value: object, what: str) -> int:
+    if not isinstance(value, str) or not re.fullmatch("[0-9]{1,6}", value):
+        raise InputError(f"{what} is {reprlib.repr(value)}; it must be a whole number")
+    return int(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value of a file is a number that figures can be computed from."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+
+
+def short(value: object) -> str:
+    """``value`` as a string short enough to be quoted in one line."""
+    return value if isinstance(value, str) and len(value) < 40 else reprlib.repr(value)

@@ -139,7 +139,7 @@ class GraphSet:
 
     ``y`` has a row for each graph, node or edge, as ``level`` says; ``mask`` marks the rows that belong to this split when
     several splits share one graph (transductive data). ``sample_neighbors`` asks for batches of sampled neighbourhoods, so
-    many neighbours a hop (see ``gnas.sampling``), instead of whole graphs.
+    many neighbours a hop (see ``gnas.training.sampling``), instead of whole graphs.
     """
 
     x: Tensor  # [N, F]

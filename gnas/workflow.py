@@ -12,22 +12,22 @@ from pathlib import Path
 
 import torch
 
-from gnas import baselines
-from gnas.compare import Candidate, Leaderboard, compare
-from gnas.datasets.base import Benchmark
-from gnas.datasets.measured import with_structure
+from gnas.arch.genotype import CellGenotype, Genotype, Link
+from gnas.compare.networks import Candidate, Leaderboard, compare
+from gnas.data.benchmark import Benchmark
+from gnas.data.measured import with_structure
 from gnas.errors import InputError
-from gnas.genotype import CellGenotype, Genotype, Link
 from gnas.jobs import Runner
-from gnas.loop import Record, labelled
-from gnas.network import Network, width_for
+from gnas.model import baselines
+from gnas.model.graphnas_space import GraphNASArchitecture
+from gnas.model.network import Network, width_for
 from gnas.plugins import known
-from gnas.protocol import TrainConfig
-from gnas.runs import Run
-from gnas.settings import Settings
+from gnas.run.folder import Run
+from gnas.run.settings import Settings
 from gnas.strategies import STRATEGIES, SearchResult, SearchStrategy, search, strategy
 from gnas.strategies.finished import finished_search
-from gnas.strategies.graphnas_space import GraphNASArchitecture
+from gnas.training.loop import Record, labelled
+from gnas.training.protocol import TrainConfig
 
 # Widths under a budget are multiples of 4: rows that begin on 16 bytes. 86 made a step on a GPU a quarter slower than 84 or 88.
 WIDTHS = 4

@@ -9,9 +9,9 @@ from small import benchmark
 
 from gnas import cost
 from gnas.cost import Machine, Workload, estimate, usual_epochs
-from gnas.datasets.benchmarks import BENCHMARKS
+from gnas.data.benchmarks.catalogue import BENCHMARKS
 from gnas.errors import InputError
-from gnas.settings import Settings
+from gnas.run.settings import Settings
 
 CPU = torch.device("cpu")
 KIND = {"time": [1.0, 2.0, 3.0, 0.0, 5.0], "memory": [10.0, 100.0, 0.0, 0.0], "evaluation": 0.5, "time_off": 0.1}

@@ -17,10 +17,10 @@ import torch
 from gnas import distributed
 from gnas.cli.begin import join
 from gnas.errors import InputError
-from gnas.operations import StackedBatchNorm
-from gnas.runs import Run
+from gnas.model.operations import StackedBatchNorm
+from gnas.run.folder import Run
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent / "helpers"
 EXACT = 1e-9  # everything is float64
 METERED = 2e-6  # but the meters, which are float32
 APART = {"darts2": 1e-6}  # its difference quotient enlarges rounding a hundredfold

@@ -10,15 +10,16 @@ import torch
 from small import benchmark, stop_after
 from tiny import untimed
 
-from gnas import baselines, workflow
-from gnas import compare as comparison
-from gnas.compare import Leaderboard
-from gnas.datasets.measured import with_structure
+from gnas import workflow
+from gnas.compare import networks as comparison
+from gnas.compare.networks import Leaderboard
+from gnas.data.measured import with_structure
 from gnas.errors import InputError
-from gnas.models import load_model
-from gnas.network import Network
-from gnas.runs import Interrupted, Run
-from gnas.settings import Settings
+from gnas.model import baselines
+from gnas.model.network import Network
+from gnas.run.folder import Interrupted, Run
+from gnas.run.models import load_model
+from gnas.run.settings import Settings
 from gnas.workflow import Discovery, discover
 
 BENCH = benchmark()

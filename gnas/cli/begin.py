@@ -16,11 +16,11 @@ from gnas.cli.place import Place, run_name
 from gnas.cli.screen import Screen
 from gnas.cli.settings import check, pick_device, resolve, usual_preset
 from gnas.cli.workers import check_workers, fetch
-from gnas.datasets import Benchmark
+from gnas.data import Benchmark
 from gnas.errors import InputError
 from gnas.jobs import Runner
-from gnas.settings import GRADIENT, Settings, read_command
-from gnas.tracking import wanted
+from gnas.run.settings import GRADIENT, Settings, read_command
+from gnas.use.tracking import wanted
 from gnas.workflow import versions
 
 SETTINGS = ("strategy", "seed", "cells", "channels", "search_epochs", "epochs", "batch", "seeds", "budget", "baselines")

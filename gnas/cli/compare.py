@@ -12,7 +12,7 @@ from gnas.cli.screen import Screen
 
 if TYPE_CHECKING:
     from gnas.cli.begin import Begun
-    from gnas.compare import Candidate
+    from gnas.compare.networks import Candidate
 
 EXAMPLES = (
     "gnas compare cluster-mini --baselines gcn,gin --seeds 41,95",

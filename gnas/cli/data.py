@@ -12,11 +12,11 @@ from gnas.cli import options as o
 from gnas.cli.counting import counting
 from gnas.cli.options import examples
 from gnas.cli.screen import Screen, table
-from gnas.datasets import load
-from gnas.datasets.named import BENCHMARKS, facts, list_benchmarks
-from gnas.datasets.named import prepare as prepare_files
-from gnas.datasets.verify import check as check_benchmark
-from gnas.datasets.verify import megabytes
+from gnas.data import load
+from gnas.data.benchmarks.named import BENCHMARKS, facts, list_benchmarks
+from gnas.data.benchmarks.named import prepare as prepare_files
+from gnas.data.verify import check as check_benchmark
+from gnas.data.verify import megabytes
 
 data_app = typer.Typer(
     name="data",
@@ -106,8 +106,8 @@ def pack_command(
     """Write graphs, splits and task into one safe .npz file that loads anywhere."""
     from gnas.cli.load import data_options, load_data
     from gnas.cli.report import refuse_existing
-    from gnas.datasets.bundle import pack
-    from gnas.settings import Settings
+    from gnas.data.own.bundle import pack
+    from gnas.run.settings import Settings
 
     screen = Screen(as_json, quiet)
     refuse_existing(out, force)

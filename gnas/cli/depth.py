@@ -97,8 +97,8 @@ def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
     from gnas.cli import show
     from gnas.cli.counting import counting
     from gnas.cli.job import search_stages, working, write_report
-    from gnas.depth import REASONS, average_diameter, search_depth
     from gnas.files import write_json
+    from gnas.strategies.depth import REASONS, average_diameter, search_depth
     from gnas.workflow import chosen_strategy, summarise
 
     screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark

@@ -152,7 +152,7 @@ def _nvidia() -> str:
 def _kernels(_: Path | None) -> Iterator[Finding]:
     import torch
 
-    from gnas import aggregate, fused
+    from gnas.kernels import aggregate, fused
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     for name, part, variable in (("aggregate", aggregate, "GNAS_AGGREGATE"), ("fused", fused, "GNAS_FUSED")):
@@ -168,9 +168,9 @@ def _trial(_: Path | None) -> Iterator[Finding]:
     """A small network, forward and backward, on the device that would be used."""
     import torch
 
-    from gnas.gap import zoo
-    from gnas.network import Network
-    from gnas.tasks import Task
+    from gnas.arch.gap import zoo
+    from gnas.model.network import Network
+    from gnas.model.task import Task
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     started = time.perf_counter()
@@ -184,8 +184,8 @@ def _trial(_: Path | None) -> Iterator[Finding]:
 
 
 def _data(root: Path | None) -> Iterator[Finding]:
-    from gnas.datasets.named import list_benchmarks
-    from gnas.datasets.root import data_root, user_cache, writable
+    from gnas.data.benchmarks.named import list_benchmarks
+    from gnas.data.root import data_root, user_cache, writable
 
     folder = data_root(root)
     state = "" if folder.is_dir() else " (not there yet)"

@@ -13,9 +13,9 @@ from gnas.cli.load import data_options, load_data
 from gnas.cli.screen import Screen
 from gnas.cli.settings import check, resolve, usual_preset
 from gnas.cost import Workload, estimate
-from gnas.datasets.benchmarks import BENCHMARKS
+from gnas.data.benchmarks.catalogue import BENCHMARKS
 from gnas.errors import InputError
-from gnas.settings import GRADIENT
+from gnas.run.settings import GRADIENT
 
 
 def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root: Path | None) -> dict[str, Any]:

@@ -13,12 +13,12 @@ import torch
 from gnas.cli.begin import Begun
 from gnas.cli.progress import Stages
 from gnas.cli.stage import Record, Stage
-from gnas.compare import Candidate, Leaderboard, compare
-from gnas.loop import watching
-from gnas.runs import Interrupted, Run, stop_on_interrupt
-from gnas.settings import Settings
+from gnas.compare.networks import Candidate, Leaderboard, compare
+from gnas.run.folder import Interrupted, Run, stop_on_interrupt
+from gnas.run.settings import Settings
 from gnas.strategies.several import JUDGED
-from gnas.tracking import Tracker, open_trackers
+from gnas.training.loop import watching
+from gnas.use.tracking import Tracker, open_trackers
 from gnas.workflow import summarise, train_config
 
 TRAINING = (  # the settings that a training depends on

@@ -10,8 +10,8 @@ from typing import Any
 from gnas.cli.counting import counting
 from gnas.cli.screen import Screen
 from gnas.cli.settings import assignment
-from gnas.datasets import NAMES, Benchmark, load
-from gnas.datasets.describe import describe
+from gnas.data import NAMES, Benchmark, load
+from gnas.data.describe import describe
 from gnas.errors import InputError
 
 _NAMES = (

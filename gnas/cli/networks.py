@@ -9,19 +9,19 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from gnas import baselines, shipped
-from gnas.compare import Candidate
-from gnas.datasets import Benchmark
-from gnas.documents import dump_config
+from gnas.arch import shipped
+from gnas.arch.gap import genotype as from_formula
+from gnas.arch.genotype import Genotype
+from gnas.compare.networks import Candidate
+from gnas.data import Benchmark
 from gnas.errors import InputError
-from gnas.files import write_atomic
-from gnas.gap import genotype as from_formula
-from gnas.genotype import Genotype
-from gnas.protocol import TrainConfig
-from gnas.runs import Run
-from gnas.settings import Settings
+from gnas.files import dump_config, write_atomic
+from gnas.model import baselines
+from gnas.model.graphnas_space import GraphNASArchitecture, load_architecture
+from gnas.run.folder import Run
+from gnas.run.settings import Settings
 from gnas.strategies.finished import read_architecture
-from gnas.strategies.graphnas_space import GraphNASArchitecture, load_architecture
+from gnas.training.protocol import TrainConfig
 
 Architecture = Genotype | GraphNASArchitecture
 

@@ -11,7 +11,7 @@ from gnas.cli.group import COMMAND, as_typed
 from gnas.cli.records import about, is_running
 from gnas.errors import InputError
 from gnas.files import write_json
-from gnas.settings import read_command, read_settings
+from gnas.run.settings import read_command, read_settings
 
 OURS = (
     *("config.yaml", "command.json", "versions.json", "data.json", "history.jsonl", "genotype.yaml", "result.json"),
@@ -59,7 +59,7 @@ class Place:
 
     def begin(self, told: dict[str, Any], versions: dict[str, str]) -> None:
         """Clear what is to be replaced, and keep how the run was started and by which versions."""
-        from gnas.runs import Reservation  # it imports torch, which a command that begins a run has loaded
+        from gnas.run.folder import Reservation  # it imports torch, which a command that begins a run has loaded
 
         self.held = Reservation(self.folder)  # two that begin at once: one of them clears and writes
         if not (self.resumed or self.force) and (self.folder / "config.yaml").exists():

@@ -55,7 +55,7 @@ def predict(
     with screen.waiting("starting"):
         from gnas.cli.counting import counting
         from gnas.cli.settings import pick_device
-        from gnas.predict import predict as write_predictions
+        from gnas.use.predict import predict as write_predictions
 
     try:
         with counting(screen, data) as on_progress:
@@ -98,7 +98,7 @@ def export(
     """Write a trained network as a folder that needs no gnas: a readable module, safetensors weights, a model card."""
     screen = Screen(as_json, quiet)
     with screen.waiting("exporting"):
-        from gnas.export import export_run
+        from gnas.use.export import export_run
 
         path = export_run(run, out or run / "export", name=which(run, network), seed=seed, force=force)
     screen.pair("exported", str(path))

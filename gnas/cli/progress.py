@@ -9,8 +9,8 @@ from pathlib import Path
 from gnas.cli.bars import Bars
 from gnas.cli.screen import Screen
 from gnas.cli.stage import Record, Stage, View, summary
-from gnas.loop import Step
 from gnas.report.words import duration
+from gnas.training.loop import Step
 
 Clock = Callable[[], float]
 PAUSE = 2.0  # seconds between two plain lines

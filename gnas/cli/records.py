@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gnas.documents import read_config, read_json
 from gnas.errors import InputError
+from gnas.files import read_config, read_json
 
 
 @dataclass(frozen=True)

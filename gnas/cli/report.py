@@ -64,7 +64,7 @@ def write(screen: Screen, runs: list[Path], out: Path | None) -> Path:
 def follow(screen: Screen, folder: Path, out: Path | None) -> Path:
     """Keep the report of a running job up to date until it is finished, or Ctrl-C."""
     from gnas.report.html import watch
-    from gnas.runs import stop_on_interrupt
+    from gnas.run.folder import stop_on_interrupt
 
     told: list[Path] = []
 
@@ -103,8 +103,8 @@ def draw(
     """Draw a found architecture: three levels a cell, a colour an operation, dead branches faded, the formula below."""
     if (what is None) == (not formula):
         raise InputError("name a genotype file, a run folder, or a --formula")
+    from gnas.arch.genotype import Genotype
     from gnas.cli.networks import read_formula, read_network
-    from gnas.genotype import Genotype
     from gnas.report.draw import save_drawing
 
     screen = Screen(as_json, quiet)

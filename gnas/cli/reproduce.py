@@ -13,7 +13,7 @@ from gnas.cli import options as o
 from gnas.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from gnas.reproduce import Wanted
+    from gnas.paper import Wanted
 
 EXAMPLES = (
     "gnas reproduce --quick",
@@ -131,9 +131,9 @@ def reproduce(
         from gnas.cli.workers import check_workers
         from gnas.errors import InputError
         from gnas.jobs import Storage
-        from gnas.reproduce import Outcome, Shelf, jobs
-        from gnas.reproduce.estimate import Estimator
-        from gnas.reproduce.failures import read_failed
+        from gnas.paper import Outcome, Shelf, jobs
+        from gnas.paper.estimate import Estimator
+        from gnas.paper.failures import read_failed
     wanted = _wanted(only, datasets, methods, depths, seeds, searches, change, quick)
     check_workers({"on": on, "gpus_per_job": gpus_per_job, "device": device})
     storage = None if sync is None else Storage(sync)
@@ -203,8 +203,8 @@ def _wanted(
 ) -> Wanted:
     """The words of the command line as what is asked for."""
     from gnas.cli.settings import with_changes
-    from gnas.reproduce import ITEMS, PAPER, QUICK, Changes, Wanted
-    from gnas.settings import Settings
+    from gnas.paper import ITEMS, PAPER, QUICK, Changes, Wanted
+    from gnas.run.settings import Settings
 
     changed = with_changes(Settings(), change or ())
     values = {name: value for name, value in vars(changed).items() if value != getattr(Settings(), name)}

@@ -16,16 +16,16 @@ from gnas.cli.load import load_data
 from gnas.cli.progress import Stages
 from gnas.cli.screen import Screen, table
 from gnas.cli.stage import Stage
-from gnas.datasets import Benchmark
+from gnas.data import Benchmark
 from gnas.jobs import open_runner
+from gnas.paper import Outcome, Shelf, Wanted, carry_out, draw, fill_page, write_page
+from gnas.paper.apart import carry_out_apart
+from gnas.paper.estimate import Estimator
+from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
+from gnas.paper.page import Drawn
+from gnas.paper.scale import Source
 from gnas.report.words import count, duration
-from gnas.reproduce import Outcome, Shelf, Wanted, carry_out, draw, fill_page, write_page
-from gnas.reproduce.apart import carry_out_apart
-from gnas.reproduce.estimate import Estimator
-from gnas.reproduce.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
-from gnas.reproduce.page import Drawn
-from gnas.reproduce.scale import Source
-from gnas.runs import stop_on_interrupt
+from gnas.run.folder import stop_on_interrupt
 
 SHORT = 8  # columns of a table that compares with the paper: so many fit on a terminal, the remark besides
 

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 
 from gnas import distributed
-from gnas.baselines import BASELINES, check_name
-from gnas.datasets.benchmarks import BENCHMARKS
-from gnas.engine import use_deterministic
+from gnas.data.benchmarks.catalogue import BENCHMARKS
 from gnas.errors import InputError
-from gnas.operations import OPERATIONS
+from gnas.model.baselines import BASELINES, check_name
+from gnas.model.operations import OPERATIONS
 from gnas.plugins import known
-from gnas.settings import Settings, read_settings
+from gnas.run.settings import Settings, read_settings
+from gnas.training.engine import use_deterministic
 from gnas.workflow import chosen_strategy, train_config
 
 NESTED = ("strategy_settings", "train_settings", "data")

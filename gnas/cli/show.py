@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gnas.cli.screen import Screen, cells, table
-from gnas.compare import Leaderboard
-from gnas.depth import DepthResult
+from gnas.compare.networks import Leaderboard
 from gnas.report.words import count, direction, duration, figure, spread, unit
+from gnas.strategies.depth import DepthResult
 
 
 def leaderboard(screen: Screen, board: Leaderboard) -> None:

@@ -10,13 +10,13 @@ from gnas.cli import show
 from gnas.cli.job import working, write_report
 from gnas.cli.screen import Screen, table
 from gnas.cli.stage import Stage
-from gnas.compare_strategies import compare_strategies
+from gnas.compare.budget import SearchBudget
+from gnas.compare.strategies import compare_strategies
 from gnas.errors import InputError
 from gnas.plugins import known
 from gnas.report import plots
 from gnas.report.words import direction, duration, figure, spread, unit
-from gnas.runs import Run, plain
-from gnas.search_budget import SearchBudget
+from gnas.run.folder import Run, plain
 from gnas.strategies import STRATEGIES, SearchStrategy
 from gnas.strategies.base import SearchProblem
 from gnas.strategies.brief import TrialSettings
@@ -24,8 +24,8 @@ from gnas.workflow import chosen_strategy, summarise
 
 if TYPE_CHECKING:
     from gnas.cli.begin import Begun
-    from gnas.settings import Settings
-    from gnas.strategy_curves import StrategyComparison
+    from gnas.compare.curves import StrategyComparison
+    from gnas.run.settings import Settings
 
 ALL = ("single-level", "darts", "random", "evolution", "graphnas")
 SEEDS = "0,1,2"

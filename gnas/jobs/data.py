@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from gnas import checkpoint
-from gnas.datasets.base import Benchmark
-from gnas.datasets.encoding import Encoding
+from gnas.data.benchmark import Benchmark
+from gnas.data.encoding import Encoding
 from gnas.errors import InputError
 from gnas.graph import GraphSet
-from gnas.tasks import Task
+from gnas.model.task import Task
+from gnas.run import checkpoint
 
 SPLITS = ("train", "val", "test")
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import torch
 
-from gnas.documents import short
 from gnas.errors import InputError
+from gnas.files import short
 
 Record = dict[str, Any]
 Function = Callable[..., Any]
 
 # What a job can call, and nothing else: whoever can write an order could otherwise call any function there is.
 FUNCTIONS = (
-    *("gnas.compare.training_job", "gnas.compare_strategies.strategy_job", "gnas.reproduce.apart.run_job"),
+    *("gnas.compare.networks.training_job", "gnas.compare.strategies.strategy_job", "gnas.paper.apart.run_job"),
     *("gnas.strategies.search_apart.search_job", "gnas.strategies.trials_apart.trial_job"),
 )
 

@@ -22,12 +22,12 @@ from typing import Any
 import torch
 
 import gnas
-from gnas.documents import short
-from gnas.engine import use_deterministic
 from gnas.errors import InputError
+from gnas.files import short
 from gnas.jobs.job import Job, Record, Work, below, find_function
 from gnas.jobs.storage import Storage
-from gnas.runs import Interrupted, Locked
+from gnas.run.folder import Interrupted, Locked
+from gnas.training.engine import use_deterministic
 
 Say = Callable[[dict[str, Any]], None]
 MESSAGES = {"began": dict, "record": dict, "warning": str, "result": object, "stopped": str, "error": str, "died": str}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+from gnas.arch.genotype import CellGenotype, Genotype
 from gnas.errors import InputError
 from gnas.files import write_atomic
-from gnas.genotype import CellGenotype, Genotype
 from gnas.report.layout import layout_cell, layout_genotype
 from gnas.report.shapes import Drawing
 from gnas.report.svg import svg

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gnas.arch.genotype import CellGenotype, Genotype
 from gnas.errors import InputError
-from gnas.genotype import CellGenotype, Genotype
 from gnas.report.layout import layout_cell, rows_needed
 from gnas.report.record import Job
 from gnas.report.svg import svg

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gnas.arch.genotype import Genotype
 from gnas.errors import InputError
 from gnas.files import write_atomic
-from gnas.genotype import Genotype
+from gnas.model.task import UNITS
 from gnas.report.answer import answer, facts
 from gnas.report.figures import comparison_pictures, job_pictures
 from gnas.report.frames import build_frames
@@ -28,7 +29,6 @@ from gnas.report.tables import (
     trainings_table,
     values_table,
 )
-from gnas.tasks import UNITS
 from gnas.workflow import package_versions
 
 NAME = "report.html"

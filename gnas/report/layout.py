@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from gnas.genotype import CellGenotype, Genotype, Link
+from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.report.palette import BAND, FAINT, INK, PAPER, in_order, style
 from gnas.report.shapes import Box, Curve, Drawing, Group, Point, Shape, Text, arrow, marker, moved
 

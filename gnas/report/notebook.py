@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from html import escape
 
-from gnas.compare import Leaderboard
-from gnas.genotype import Genotype
+from gnas.arch.genotype import Genotype
+from gnas.compare.networks import Leaderboard
 from gnas.report.draw import draw_genotype
 from gnas.report.tables import Table, leaderboard_table
 from gnas.report.words import count, duration, figure, unit
 from gnas.strategies.base import SearchResult
-from gnas.training import TrainResult
+from gnas.training.train import TrainResult
 
 SHOWN = 8  # cells drawn below a search result
 

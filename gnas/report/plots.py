@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gnas.compare import Leaderboard
-from gnas.formula import FILTERS, PAPER_AGGREGATORS
-from gnas.genotype import Genotype
+from gnas.arch.formula import FILTERS, PAPER_AGGREGATORS
+from gnas.arch.genotype import Genotype
+from gnas.compare.networks import Leaderboard
 from gnas.report.axes import head, legend, plain_log, save, sheet, whole_counts
 from gnas.report.budgets import best_so_far
 from gnas.report.palette import INK, LIGHT, SERIES, in_order, style

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from gnas.compare import Leaderboard
+from gnas.arch.genotype import Genotype
+from gnas.arch.space import SearchSpace
+from gnas.compare.curves import StrategyComparison
+from gnas.compare.networks import Leaderboard
 from gnas.errors import InputError
-from gnas.genotype import Genotype
-from gnas.runs import Run
-from gnas.space import SearchSpace
+from gnas.model.graphnas_space import GraphNASArchitecture
+from gnas.run.folder import Run
 from gnas.strategies.finished import read_architecture
-from gnas.strategies.graphnas_space import GraphNASArchitecture
-from gnas.strategy_curves import StrategyComparison
 
 P = ParamSpec("P")
 T = TypeVar("T")

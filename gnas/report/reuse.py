@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any
 
-from gnas.genotype import Genotype
+from gnas.arch.genotype import Genotype
+from gnas.model.task import Task
 from gnas.report.record import Job
-from gnas.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def _network(job: Job, task: str) -> str:
     lines += [f"task = {task}", f"network = {_call(job)}"]
     weights = _weights(job)
     if weights:
-        lines += ["", "from gnas import checkpoint"]
+        lines += ["", "from gnas.run import checkpoint"]
         lines += [f"network.load_state_dict(checkpoint.load({job.name + '/' + weights!r}))"]
     lines += ["network.eval()", "# network(data) or network(x, edge_index, batch), as with any PyG module"]
     return "\n".join(lines) + "\n"

@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from gnas.arch.formula import PAPER_AGGREGATORS
+from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
-from gnas.formula import PAPER_AGGREGATORS
 from gnas.report.axes import head, legend, line, marks, sheet, whole_counts, whole_epochs
 from gnas.report.palette import FAINT, INK, LIGHT, SERIES, in_order, style
 from gnas.report.words import direction, unit
-from gnas.space import SearchSpace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

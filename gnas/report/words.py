@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gnas.tasks import UNITS, decimals, higher_is_better
+from gnas.model.task import UNITS, decimals, higher_is_better
 
 SPACE = "\u00a0"  # keeps a number and its unit on one line
 

@@ -9,14 +9,13 @@ from typing import Any
 
 import torch
 
-from gnas.datasets.base import Benchmark
+from gnas.arch.space import SearchSpace
+from gnas.data.benchmark import Benchmark
 from gnas.errors import choose
 from gnas.jobs import Runner
-from gnas.loop import Record
+from gnas.model.stage import OperationTypes
 from gnas.plugins import resolve
-from gnas.runs import Run
-from gnas.space import SearchSpace
-from gnas.stage import OperationTypes
+from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, SearchStrategy
 from gnas.strategies.darts import Darts
 from gnas.strategies.evolution import Evolution
@@ -24,6 +23,7 @@ from gnas.strategies.graphnas import GraphNAS
 from gnas.strategies.random import RandomSearch
 from gnas.strategies.search_apart import WHOLE, search_apart
 from gnas.strategies.single_level import SingleLevel
+from gnas.training.loop import Record
 
 STRATEGIES: dict[str, Callable[..., SearchStrategy]] = {
     "single-level": SingleLevel,

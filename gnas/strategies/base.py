@@ -10,14 +10,14 @@ from typing import Any, Protocol
 
 import torch
 
+from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.jobs import Runner
-from gnas.loop import Record
-from gnas.runs import Run
-from gnas.space import SearchSpace
-from gnas.stage import OperationTypes
-from gnas.tasks import Task
+from gnas.model.stage import OperationTypes
+from gnas.model.task import Task
+from gnas.run.folder import Run
+from gnas.training.loop import Record
 
 KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import torch
 
-from gnas.engine import take_turns
 from gnas.errors import InputError, choose
-from gnas.loop import NotFinite, Record
-from gnas.network import GraphModule
-from gnas.protocol import PRECISIONS, TrainConfig
-from gnas.runs import Run
-from gnas.store import Store
+from gnas.model.network import GraphModule
+from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, check_types
-from gnas.training import Trainer
+from gnas.training.engine import take_turns
+from gnas.training.loop import NotFinite, Record
+from gnas.training.protocol import PRECISIONS, TrainConfig
+from gnas.training.store import Store
+from gnas.training.train import Trainer
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gnas.optim import adam, restore
+from gnas.training.optim import adam, restore
 
 Allowed = Callable[[Sequence[int]], list[bool]]
 

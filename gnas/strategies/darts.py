@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from gnas import distributed
 from gnas.errors import InputError
 from gnas.graph import GraphBatch, GraphSet
-from gnas.optim import autocast
-from gnas.store import Planned, Store
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.gradient import GradientSearch, GradientSettings
 from gnas.strategies.several import best_of
+from gnas.training.optim import autocast
+from gnas.training.store import Planned, Store
 
 REACH = 0.01  # how far the weights move for the difference quotient of the second order, as in DARTS
 

@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from gnas.arch.genotype import Genotype
 from gnas.errors import InputError
-from gnas.genotype import Genotype
-from gnas.loop import Record
-from gnas.network import GraphModule
+from gnas.model.network import GraphModule
+from gnas.model.supernet import Supernet
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.brief import TrialSettings
 from gnas.strategies.one_shot import OneShotTraining
 from gnas.strategies.random import GenotypeTrials
-from gnas.supernet import Supernet
+from gnas.training.loop import Record
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gnas import distributed
-from gnas.genotype import Genotype
-from gnas.runs import Run
+from gnas.arch.genotype import Genotype
+from gnas.model.graphnas_space import GraphNASArchitecture, load_architecture
+from gnas.run.folder import Run
 from gnas.strategies.base import SearchResult
-from gnas.strategies.graphnas_space import GraphNASArchitecture, load_architecture
 
 SEARCHED = ("seconds", "strategy", "trained_epochs", "seed")  # of a finished search's result
 

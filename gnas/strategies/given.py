@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from gnas.genotype import Genotype
-from gnas.network import GraphModule
+from gnas.arch.genotype import Genotype
+from gnas.model.graphnas_space import architecture_from_yaml
+from gnas.model.network import GraphModule
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.brief import TrialSettings
-from gnas.strategies.graphnas_space import architecture_from_yaml
 from gnas.strategies.random import GenotypeTrials
 
 

@@ -11,19 +11,19 @@ from typing import Any, ClassVar
 import torch
 
 from gnas import distributed
-from gnas.engine import Engine, mode_for, take_turns
+from gnas.arch.genotype import Genotype
 from gnas.errors import InputError, choose
-from gnas.evaluation import Evaluator
-from gnas.genotype import Genotype
 from gnas.graph import GraphSet
-from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
-from gnas.norm_statistics import PreciseNorms
-from gnas.optim import adam, restore, set_rate, sgd, use_precision
-from gnas.protocol import PRECISIONS
-from gnas.sampling import open_store
-from gnas.store import Planned
+from gnas.model.supernet import Supernet
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, check_types
-from gnas.supernet import Supernet
+from gnas.training.engine import Engine, mode_for, take_turns
+from gnas.training.evaluation import Evaluator
+from gnas.training.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
+from gnas.training.norm_statistics import PreciseNorms
+from gnas.training.optim import adam, restore, set_rate, sgd, use_precision
+from gnas.training.protocol import PRECISIONS
+from gnas.training.sampling import open_store
+from gnas.training.store import Planned
 
 DECIDED = 5  # epochs before which the choices say little
 DERIVATIONS = ("last", "best")

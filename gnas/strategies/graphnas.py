@@ -10,12 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnas.errors import InputError
-from gnas.network import GraphModule
-from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
-from gnas.strategies.brief import TrialSettings
-from gnas.strategies.controller import Controller, Draw, Reinforce
-from gnas.strategies.graphnas_layers import count_weights
-from gnas.strategies.graphnas_space import (
+from gnas.model.graphnas_layers import count_weights
+from gnas.model.graphnas_space import (
     ACTIVATIONS,
     AGGREGATORS,
     ATTENTIONS,
@@ -24,6 +20,10 @@ from gnas.strategies.graphnas_space import (
     GraphNASArchitecture,
     GraphNASSpace,
 )
+from gnas.model.network import GraphModule
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
+from gnas.strategies.brief import TrialSettings
+from gnas.strategies.controller import Controller, Draw, Reinforce
 from gnas.strategies.trials import TrialSearch
 
 

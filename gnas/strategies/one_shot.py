@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from gnas import distributed
-from gnas.engine import Engine, mode_for, take_turns
+from gnas.arch.space import SearchSpace
 from gnas.graph import GraphBatch
-from gnas.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
-from gnas.optim import adam, autocast, restore
-from gnas.runs import Run
-from gnas.space import SearchSpace
-from gnas.store import Capacity, Planned, Store
+from gnas.model.supernet import Supernet
+from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem
-from gnas.supernet import Supernet
+from gnas.training.engine import Engine, mode_for, take_turns
+from gnas.training.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
+from gnas.training.optim import adam, autocast, restore
+from gnas.training.store import Capacity, Planned, Store
 
 
 class OneShotTraining(EpochLoop):

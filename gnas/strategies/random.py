@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gnas.genotype import Genotype
-from gnas.network import GraphModule, Network
+from gnas.arch.genotype import Genotype
+from gnas.model.network import GraphModule, Network
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.brief import TrialSettings
 from gnas.strategies.trials import TrialSearch

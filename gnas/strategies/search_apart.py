@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.jobs import Job, Work, unpack
-from gnas.runs import Run
-from gnas.space import SearchSpace
+from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, SearchStrategy
 from gnas.strategies.darts import Darts
 from gnas.strategies.finished import finished_search

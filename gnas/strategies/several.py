@@ -10,13 +10,13 @@ import gc
 from collections.abc import Callable
 from dataclasses import replace
 
-from gnas.loop import Record, labelled
-from gnas.runs import Run
+from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.brief import TrialSettings
 from gnas.strategies.finished import finished_search
 from gnas.strategies.given import GivenTrials
 from gnas.strategies.gradient import GradientSettings
+from gnas.training.loop import Record, labelled
 
 JUDGED = "judged"  # the part of a run folder in which what was found is trained, and the stage that its records tell
 Once = Callable[[SearchContext], SearchResult]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 
 from gnas import distributed
-from gnas.optim import autocast
-from gnas.store import Planned
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.gradient import GradientSearch, GradientSettings
 from gnas.strategies.several import best_of
+from gnas.training.optim import autocast
+from gnas.training.store import Planned
 
 
 @dataclass(frozen=True)

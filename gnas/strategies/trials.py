@@ -13,14 +13,14 @@ import torch
 
 from gnas import distributed
 from gnas.jobs import Runner
-from gnas.loop import NotFinite, Record
-from gnas.network import GraphModule
-from gnas.optim import use_precision
-from gnas.runs import Interrupted, Run
-from gnas.sampling import open_store
+from gnas.model.network import GraphModule
+from gnas.run.folder import Interrupted, Run
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.brief import TrialSettings, judge
 from gnas.strategies.trials_apart import Trial, train_apart
+from gnas.training.loop import NotFinite, Record
+from gnas.training.optim import use_precision
+from gnas.training.sampling import open_store
 
 
 class TrialSearch:

@@ -6,19 +6,19 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from gnas import checkpoint
+from gnas.arch.genotype import Genotype
+from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
-from gnas.genotype import Genotype
 from gnas.jobs import Job, Runner, Work, unpack
-from gnas.loop import Record
-from gnas.network import GraphModule, Network
-from gnas.optim import use_precision
-from gnas.runs import Run
-from gnas.sampling import open_store
-from gnas.space import SearchSpace
+from gnas.model.graphnas_space import architecture_from_yaml
+from gnas.model.network import GraphModule, Network
+from gnas.run import checkpoint
+from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.brief import TrialSettings, judge
-from gnas.strategies.graphnas_space import architecture_from_yaml
+from gnas.training.loop import Record
+from gnas.training.optim import use_precision
+from gnas.training.sampling import open_store
 
 JUDGED = ("val_metric", "epochs", "seconds")  # what every outcome of a trial has
 START = "start.safetensors"  # the weights a trial begins with: drawn from its seed, or inherited

@@ -10,12 +10,12 @@ from samples import assert_near, shake
 from shapes import SHAPES, regular, synthetic
 from torch_geometric.data import Batch
 
-from gnas.datasets.benchmarks import BENCHMARKS
+from gnas.arch.space import SearchSpace
+from gnas.data.benchmarks.catalogue import BENCHMARKS
 from gnas.graph import GraphBatch
-from gnas.network import Network
-from gnas.space import SearchSpace
-from gnas.supernet import Supernet
-from gnas.tasks import Task
+from gnas.model.network import Network
+from gnas.model.supernet import Supernet
+from gnas.model.task import Task
 
 FEATURES = Task("graph", "regression", 2, in_channels=4)
 NODES = Task("node", "classification", 3, in_channels=4, loss="weighted_cross_entropy", metric="class_accuracy")

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from terminal import Ended, gnas, one_line
 
-from gnas import load_genotype, shipped
+from gnas import load_genotype
+from gnas.arch import shipped
 
 SMALL = ("--preset", "fast", "--epochs", "2", "--channels", "4", "--batch", "8", "--device", "cpu")
 SEARCHES = ("--preset", "fast", "--epochs", "1", "--channels", "4", "--set", "nodes=2", "--device", "cpu")

@@ -11,10 +11,10 @@ from terminal import TINY, gnas, one_line
 MODULE = '''
 import numpy as np
 import torch
-from gnas.network import GraphModule
-from gnas.operations import Operation
+from gnas.model.network import GraphModule
+from gnas.model.operations import Operation
 from gnas.strategies.base import SearchResult
-from gnas.tasks import Encoder, Head
+from gnas.model.task import Encoder, Head
 
 
 class Shift(Operation):
@@ -32,7 +32,7 @@ class Half(Operation):
     """An aggregator: half of the sum over the neighbours."""
 
     def forward(self, h, x, neighbors):
-        from gnas.operations import reduce_together
+        from gnas.model.operations import reduce_together
         return 0.5 * reduce_together({"sum": h}, neighbors)["sum"]
 
 
@@ -64,12 +64,12 @@ def wrong(*arguments):
 ENTRY_POINTS = """
 [gnas.strategies]
 first-draw = outside_parts:FirstDraw
-[gnas.operations]
+[gnas.model.operations]
 shift = outside_parts:Shift
 halved = outside_parts:Half
 half = outside_parts:Half
 wrong_operation = outside_parts:wrong
-[gnas.baselines]
+[gnas.model.baselines]
 plain = outside_parts:Plain
 wrong_baseline = outside_parts:wrong
 """

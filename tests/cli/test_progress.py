@@ -12,7 +12,7 @@ from gnas.cli.bars import Bars
 from gnas.cli.progress import Stages
 from gnas.cli.screen import Screen, cells, finite
 from gnas.cli.stage import Stage, View
-from gnas.loop import Step
+from gnas.training.loop import Step
 
 
 class Clock:

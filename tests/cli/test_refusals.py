@@ -11,8 +11,8 @@ import torch
 from terminal import TINY, Ended, gnas, one_line
 
 from gnas.errors import InputError
-from gnas.loop import NotFinite
-from gnas.runs import Interrupted
+from gnas.run.folder import Interrupted
+from gnas.training.loop import NotFinite
 
 
 @pytest.mark.parametrize(

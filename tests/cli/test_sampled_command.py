@@ -5,8 +5,8 @@ from pathlib import Path
 import small
 from terminal import gnas
 
-from gnas.datasets.bundle import pack
-from gnas.runs import Run
+from gnas.data.own.bundle import pack
+from gnas.run.folder import Run
 
 
 def test_a_graph_is_sampled_as_asked_and_the_run_says_so(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import yaml
 from terminal import TINY, Ended, fingerprint, gnas, one_line
 
 from gnas.cli.load import as_options, data_options
-from gnas.settings import Settings
+from gnas.run.settings import Settings
 
 
 def test_the_whole_job_and_what_it_prints(finished: tuple[Path, Ended]) -> None:

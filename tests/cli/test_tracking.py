@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from terminal import TINY, gnas, one_line
 
-from gnas import tracking
 from gnas.errors import InputError
+from gnas.use import tracking
 
 RECORD = {"stage": "train", "model": "gin", "seed": 41, "epoch": 3, "val_metric": 0.5, "genotype": "...", "done": True}
 

@@ -17,13 +17,13 @@ import torch
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from odd_values import JSON, NASTY_CELLS, mutate_json
 from readers import READERS, SEED, files_under, readers_of, refusal, sound
-from test_fuzz import JSON, NASTY_CELLS, mutate_json
 
 from gnas.cli.settings import check, with_changes
 from gnas.jobs.perform import perform, read_order
-from gnas.models import DESCRIPTION
-from gnas.settings import Settings
+from gnas.run.models import DESCRIPTION
+from gnas.run.settings import Settings
 
 TIMES = max(int(os.environ.get("GNAS_FUZZ", "1")), 1)
 # A reader that reads few files and takes no time; the others are met by test_no_file_runs_code.

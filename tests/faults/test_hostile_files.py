@@ -17,11 +17,11 @@ from hostile import CODE, MARK, PAYLOADS
 from readers import EXPORT, READERS, RUN, files_under, readers_of, refusal, sound
 
 import gnas
-from gnas.datasets.custom import load_custom
+from gnas.data.own.custom import load_custom
 from gnas.jobs import Job
 from gnas.jobs.job import FUNCTIONS
 from gnas.jobs.perform import order, read_message
-from gnas.models import load_model
+from gnas.run.models import load_model
 
 SLOW = ("resume", "page", "tables of the paper")  # tried with fewer files
 # Of a kind that another one stands for: tried with the files of runs, which are many, only when GNAS_FUZZ is set.

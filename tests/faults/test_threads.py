@@ -18,7 +18,7 @@ from terminal import gnas as command
 from tiny import untimed
 
 import gnas
-from gnas.runs import Run
+from gnas.run.folder import Run
 
 STEPS = 3
 AGAIN = """
@@ -35,7 +35,7 @@ class _Enough(Exception):
 
 def losses(threads: int, steps: int = STEPS) -> list[float]:
     """The losses of the first steps of a search on graphs large enough that PyTorch splits the work among threads."""
-    from gnas.loop import Meter
+    from gnas.training.loop import Meter
 
     seen: list[float] = []
     add = Meter.add
@@ -99,9 +99,8 @@ def searched() -> str:
 
 def test_the_same_search_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """To the bit, for each strategy, whatever order Python's hashes come in: here they are another process's."""
-    here = Path(__file__).parents[1]
-    monkeypatch.syspath_prepend(str(here / "searching"))
-    code = AGAIN.format(paths=[str(here), str(here / "searching"), str(here / "faults"), str(here / "cli")])
+    tests = Path(__file__).parents[1]
+    code = AGAIN.format(paths=[str(tests / "helpers"), str(tests / "faults")])
     there = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONHASHSEED": str(hash("seed") % 1000 + 1), "OMP_NUM_THREADS": "1"},

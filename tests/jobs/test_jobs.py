@@ -13,21 +13,21 @@ from farm import BENCH, candidates, count, train_all, trained
 from small import transductive
 from tiny import SPACE, tiny, untimed
 
-from gnas import checkpoint
-from gnas.compare import Candidate, compare
-from gnas.compare_strategies import compare_strategies
-from gnas.datasets.base import Benchmark
-from gnas.depth import search_depth
+from gnas.compare.budget import SearchBudget
+from gnas.compare.networks import Candidate, compare
+from gnas.compare.strategies import compare_strategies
+from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
 from gnas.jobs import Job, JobsFailed, check_on, open_runner
 from gnas.jobs.data import pack, unpack
 from gnas.jobs.job import FUNCTIONS, find_function
-from gnas.network import GraphModule
-from gnas.protocol import TrainConfig
-from gnas.runs import Interrupted, Run
-from gnas.search_budget import SearchBudget
+from gnas.model.network import GraphModule
+from gnas.run import checkpoint
+from gnas.run.folder import Interrupted, Run
 from gnas.strategies import Darts, Evolution, GraphNAS, RandomSearch, SearchStrategy, SingleLevel, search
+from gnas.strategies.depth import search_depth
 from gnas.strategies.values import from_values, to_values
+from gnas.training.protocol import TrainConfig
 
 STRATEGIES = (
     SingleLevel(epochs=2),
@@ -184,17 +184,24 @@ def test_other_shares_of_gpus_are_refused(share: float) -> None:
 @pytest.mark.parametrize("folder", ["", "/tmp/x", "../x", "a/../../b"])
 def test_a_job_stays_below_its_root(folder: str) -> None:
     with pytest.raises(InputError, match="below the run folder"):
-        Job("gnas.compare.training_job", folder)
+        Job("gnas.compare.networks.training_job", folder)
 
 
 def test_a_job_holds_plain_values_and_calls_a_few_functions_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="plain JSON"):
-        Job("gnas.compare.training_job", "one", {"x": torch.zeros(1)})
+        Job("gnas.compare.networks.training_job", "one", {"x": torch.zeros(1)})
     with pytest.raises(InputError, match="below the run folder"):
-        Job("gnas.compare.training_job", "one", also=("../two",))
-    for name in ("os.system", "gnas.jobs.perform.perform", "gnas.compare.compare", "gnas.__main__.main", "gnas", ""):
-        with pytest.raises(InputError, match=f"cannot call '{name}'; it can call: gnas.compare.training_job"):
+        Job("gnas.compare.networks.training_job", "one", also=("../two",))
+    for name in (
+        "os.system",
+        "gnas.jobs.perform.perform",
+        "gnas.compare.networks.compare",
+        "gnas.__main__.main",
+        "gnas",
+        "",
+    ):
+        with pytest.raises(InputError, match=f"cannot call '{name}'; it can call: gnas.compare.networks.training_job"):
             Job(name, "one")
     assert all(find_function(name).__name__.endswith("_job") or name.endswith(".run_job") for name in FUNCTIONS)
     with open_runner(tmp_path) as runner, pytest.raises(InputError, match="same folder: one"):
-        list(runner.each([Job("gnas.compare.training_job", "one")] * 2))
+        list(runner.each([Job("gnas.compare.networks.training_job", "one")] * 2))

@@ -39,8 +39,8 @@ with open_runner(folder, "local:2") as runner:
 
 
 def test_a_killed_driver_is_started_again_and_repeats_nothing(tmp_path: Path, reference: Path) -> None:
-    tests = Path(__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": f"{tests}:{tests / 'jobs'}"}
+    helpers = Path(__file__).parents[1] / "helpers"
+    environment = {**os.environ, "PYTHONPATH": str(helpers)}
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)], env=environment)
     until = time.monotonic() + 60
     while not count(tmp_path, "result"):

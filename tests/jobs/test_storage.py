@@ -13,7 +13,7 @@ from tiny import SPACE, tiny, untimed
 from gnas.errors import InputError
 from gnas.jobs import open_runner
 from gnas.jobs.storage import Storage
-from gnas.runs import Interrupted, Run
+from gnas.run.folder import Interrupted, Run
 from gnas.strategies import RandomSearch, SearchResult, search
 
 

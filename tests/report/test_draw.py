@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from strategies import cells, genotypes
 
+from gnas.arch.genotype import CellGenotype, Genotype
+from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
-from gnas.genotype import CellGenotype, Genotype
 from gnas.report import draw_cell, draw_genotype, save_drawing, to_png
 from gnas.report.layout import layout_cell, layout_genotype, node_name, wrap_formula
 from gnas.report.palette import OWN, STYLES, style
 from gnas.report.shapes import Box, Group, Text
-from gnas.space import SearchSpace
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINKS = [(0, 1, "sparse"), (1, 2, "dense"), (1, 3, "max"), (2, 4, "sum"), (3, 5, "identity")]
@@ -142,7 +142,7 @@ def test_a_wrapped_formula_loses_nothing(width: int) -> None:
 
 def test_drawing_needs_neither_torch_nor_matplotlib() -> None:
     code = (
-        "import sys; from gnas.gap import zoo; from gnas.report import draw_genotype; draw_genotype(zoo('gcn', 2));"
+        "import sys; from gnas.arch.gap import zoo; from gnas.report import draw_genotype; draw_genotype(zoo('gcn', 2));"
         "print([name for name in ('torch', 'matplotlib') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -113,7 +113,7 @@ def test_the_code_on_the_page_runs(real: Path, monkeypatch: pytest.MonkeyPatch) 
     assert isinstance(networks[0], gnas.Network)
     stored = json.loads((real / "trained/gnas/seed-1/result.json").read_text())
     assert networks[0].num_weights() == networks[1].num_weights() == stored["num_weights"]
-    weights = gnas.checkpoint.load(real / "trained/gnas/seed-1/weights.safetensors")
+    weights = gnas.run.checkpoint.load(real / "trained/gnas/seed-1/weights.safetensors")
     assert all((networks[0].state_dict()[name] == value).all() for name, value in weights.items())
 
 

@@ -5,12 +5,12 @@ from xml.etree import ElementTree
 import numpy as np
 from folders import board
 
-from gnas.compare import Leaderboard
-from gnas.genotype import Genotype
+from gnas.arch.genotype import Genotype
+from gnas.arch.space import SearchSpace
+from gnas.compare.networks import Leaderboard
 from gnas.report.notebook import install
-from gnas.space import SearchSpace
 from gnas.strategies.base import SearchResult
-from gnas.training import TrainResult
+from gnas.training.train import TrainResult
 
 GENOTYPE = SearchSpace().sample(np.random.default_rng(0), 2)
 

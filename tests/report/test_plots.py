@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import pytest
 from folders import board, made_up_history
 
-from gnas.compare import Leaderboard, Row
+from gnas.arch.genotype import Genotype
+from gnas.arch.space import SearchSpace
+from gnas.compare.networks import Leaderboard, Row
 from gnas.errors import InputError
-from gnas.genotype import Genotype
 from gnas.report import plots
 from gnas.report.axes import inline_svg, short_number
-from gnas.space import SearchSpace
 
 HISTORY = made_up_history(12, 3)
 GENOTYPE = Genotype.from_yaml(HISTORY[-1]["genotype"])
@@ -122,6 +122,6 @@ def test_plots_leave_no_global_state() -> None:
         "assert 'matplotlib' not in sys.modules; plots.leaderboard(board());"
         "print('matplotlib' in sys.modules, 'matplotlib.pyplot' in sys.modules)"
     )
-    here = Path(__file__).parent
-    done = subprocess.run([sys.executable, "-c", code, str(here), str(here.parent)], capture_output=True, text=True)
+    helpers = Path(__file__).parents[1] / "helpers"
+    done = subprocess.run([sys.executable, "-c", code, str(helpers)], capture_output=True, text=True)
     assert done.stdout == "True False\n", done.stderr

@@ -1,0 +1,274 @@
+"""What a search finds: links, cells and genotypes, as immutable values with one readable file format."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import re
+import reprlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import total_ordering
+from pathlib import Path
+from typing import Any
+
+from gnas.arch.formula import AGGREGATORS, FILTERS, Tree, check_name
+from gnas.errors import InputError, choose, located
+from gnas.files import digits, mapping, of_format, parse_yaml, sequence, short, write_atomic
+
+OUTPUTS = ("third", "all", "leaves")
+VARIANTS = ("paper", "reference", "bare")
+MAX_NODES = 99  # a level; the paper uses 3 or 4
+
+
+@total_ordering
+@dataclass(frozen=True)
+class Link:
+    """One connection inside a cell: node ``target`` is ``operation`` applied to node ``source``."""
+
+    source: int
+    target: int
+    operation: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", _integer(self.source, "source of a link"))
+        object.__setattr__(self, "target", _integer(self.target, "target of a link"))
+        with located(f"link {self.target} <- {self.source}"):
+            check_name(self.operation)
+
+    def __lt__(self, other: Link) -> bool:
+        return (self.target, self.source, self.operation) < (other.target, other.source, other.operation)
+
+    def __str__(self) -> str:
+        return f"{self.target} <- {self.source}: {self.operation}"
+
+
+@dataclass(frozen=True, order=True)
+class CellGenotype:
+    """One cell: N first-level nodes that filter, N that aggregate, M that filter again; node 0 is the input.
+
+    Level 1 is nodes 1..N, level 2 is N+1..2N, level 3 is 2N+1..2N+M. A node without an incoming link is absent: it is
+    neither computed nor part of the output. ``output`` says what the cell's output is made of: ``third`` (all present
+    third-level nodes), ``all`` (all present nodes but the input) or ``leaves`` (all present nodes that feed no other).
+    """
+
+    nodes: int
+    outputs: int
+    links: tuple[Link, ...]
+    output: str = "third"
+
+    def __post_init__(self) -> None:
+        for name in ("nodes", "outputs"):
+            value = _integer(getattr(self, name), name)
+            if not 1 <= value <= MAX_NODES:
+                raise InputError(f"{name} {value} is out of range; allowed: 1 to {MAX_NODES}")
+            object.__setattr__(self, name, value)
+        links = tuple(sorted(map(_as_link, self.links)))
+        object.__setattr__(self, "links", links)
+        choose(self.output, OUTPUTS, "cell output")
+        self._check_links()
+        if not self.output_nodes():
+            raise InputError(
+                f"no node is an output (output: {self.output}); add a link into level 3, such as {self._example()}"
+            )
+
+    def level(self, node: int) -> int:
+        """0 for the input, else the level 1, 2 or 3 the node is on."""
+        return 0 if node == 0 else min((node - 1) // self.nodes + 1, 3)
+
+    def incoming(self, node: int) -> Link | None:
+        return next((link for link in self.links if link.target == node), None)
+
+    def present(self) -> tuple[int, ...]:
+        """The nodes that are computed, the input first."""
+        return (0, *(link.target for link in self.links))
+
+    def output_nodes(self) -> tuple[int, ...]:
+        computed = self.present()[1:]
+        if self.output == "third":
+            return tuple(node for node in computed if self.level(node) == 3)
+        feeding = {link.source for link in self.links} if self.output == "leaves" else set()
+        return tuple(node for node in computed if node not in feeding)
+
+    def live(self) -> frozenset[int]:
+        """The nodes from which an output is reached; the others are computed for nothing."""
+        reached = set(self.output_nodes())
+        for link in reversed(self.links):
+            if link.target in reached:
+                reached.add(link.source)
+        return frozenset(reached)
+
+    def path(self, node: int) -> tuple[Link, ...]:
+        """The links from the input to ``node``."""
+        links: list[Link] = []
+        while link := self.incoming(node):
+            links.append(link)
+            node = link.source
+        return tuple(reversed(links))
+
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The operations from the input to each output, in the order they are applied, bare skips left out."""
+        routes = (self.path(node) for node in self.output_nodes())
+        return tuple(tuple(link.operation for link in route if link.operation != "skip") for route in routes)
+
+    def operations(self) -> Counter[str]:
+        return Counter(link.operation for link in self.links)
+
+    def aggregations(self) -> Counter[str]:
+        """The aggregations that reach the output."""
+        live = self.live()
+        return Counter(link.operation for link in self.links if link.target in live and self._aggregates(link))
+
+    def aggregates(self) -> bool:
+        return bool(self.aggregations())
+
+    def tree(self) -> Tree:
+        """The GAP tree this cell computes, without its skips and dead branches."""
+        links = ((link.source, link.target, self._token(link)) for link in self.links)
+        return Tree.from_links(links, self.output_nodes())
+
+    def _aggregates(self, link: Link) -> bool:
+        return self.level(link.target) == 2 and link.operation not in FILTERS
+
+    def _token(self, link: Link) -> str:
+        own = self._aggregates(link) and link.operation not in AGGREGATORS
+        return f"@{link.operation}" if own else link.operation
+
+    def _example(self) -> str:
+        return f"{2 * self.nodes + 1} <- {self.nodes + 1}: identity"
+
+    def _check_links(self) -> None:
+        present = {0}
+        for link in self.links:
+            with located(f"link {link}"):
+                self._check_ends(link)
+                self._check_operation(link)
+                if link.target in present:
+                    raise InputError(f"node {link.target} has another incoming link; one is allowed")
+                if link.source not in present:
+                    raise InputError(f"node {link.source} has no incoming link of its own; give it one or read another")
+            present.add(link.target)
+
+    def _check_ends(self, link: Link) -> None:
+        n, last = self.nodes, 2 * self.nodes + self.outputs
+        if not 1 <= link.target <= last:
+            raise InputError(f"target {link.target} does not exist; allowed: 1 to {last}")
+        level = self.level(link.target)
+        allowed = {1: (0, link.target - 1), 2: (link.target - n, link.target - n), 3: (n + 1, link.target - 1)}
+        low, high = allowed[level]
+        if not low <= link.source <= high:
+            raise InputError(
+                f"a level-{level} link into {link.target} starts at " + (f"{low} to {high}" if low < high else f"{low}")
+            )
+
+    def _check_operation(self, link: Link) -> None:
+        level = self.level(link.target)
+        refused = ("sparse", "dense") if level == 2 else AGGREGATORS
+        if link.operation in refused:
+            allowed = (*AGGREGATORS, "identity", "skip") if level == 2 else FILTERS
+            raise InputError(f"level {level} takes {', '.join(allowed)} or an operation of your own")
+
+
+@dataclass(frozen=True, order=True)
+class Genotype:
+    """The cells of a network in order. ``variant`` names the flavour of modules it was made for (see VARIANTS)."""
+
+    cells: tuple[CellGenotype, ...]
+    variant: str = "paper"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cells", tuple(self.cells))
+        choose(self.variant, VARIANTS, "genotype variant")
+        if not self.cells or not all(isinstance(cell, CellGenotype) for cell in self.cells):
+            raise InputError("a genotype is made of at least one CellGenotype")
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __iter__(self) -> Iterator[CellGenotype]:
+        return iter(self.cells)
+
+    def __getitem__(self, index: int) -> CellGenotype:
+        return self.cells[index]
+
+    @property
+    def id(self) -> str:
+        """Ten hex digits of the content; the same on every machine, and independent of the file layout."""
+        cells = (f"{c.nodes} {c.outputs} {c.output} {', '.join(map(str, c.links))}" for c in self.cells)
+        return hashlib.sha256("\n".join((self.variant, *cells)).encode()).hexdigest()[:10]
+
+    def with_output(self, output: str) -> Genotype:
+        """The same links, with another choice of the nodes that make a cell's output: third, all or leaves."""
+        return Genotype(tuple(replace(cell, output=output) for cell in self.cells), self.variant)
+
+    def depth(self) -> int:
+        """Message-passing depth: the number of cells in which some aggregation reaches the output."""
+        return sum(cell.aggregates() for cell in self.cells)
+
+    def message_passing_paths(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
+        """For each cell, the operations from its input to each of its outputs."""
+        return tuple(cell.paths() for cell in self.cells)
+
+    def operations(self) -> Counter[str]:
+        return sum((cell.operations() for cell in self.cells), Counter())
+
+    def aggregations(self) -> Counter[str]:
+        return sum((cell.aggregations() for cell in self.cells), Counter())
+
+    def formulas(self) -> tuple[str, ...]:
+        """One formula a cell, such as ``[identity | dense(sum(dense))]``."""
+        return tuple(str(cell.tree()) for cell in self.cells)
+
+    def to_yaml(self) -> str:
+        lines = ["format: gnas-genotype", "version: 1", f"variant: {self.variant}", "cells:"]
+        for cell in self.cells:
+            lines += [f"- nodes: {cell.nodes}", f"  outputs: {cell.outputs}", f"  output: {cell.output}", "  links:"]
+            lines += [f"  - {link}" for link in cell.links]
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def from_yaml(cls, text: str, source: str = "<string>") -> Genotype:
+        """Read ``to_yaml``'s text; ``source`` names it in errors. Files are opened with ``authors.load_genotype``."""
+        found = parse_yaml(text, source)
+        with located(source):
+            document = of_format(found, "gnas-genotype", ("variant", "cells"))
+            cells = []
+            for number, entry in enumerate(sequence(document["cells"], "cells"), start=1):
+                with located(f"cell {number}"):
+                    cells.append(_cell_from(entry))
+            return cls(tuple(cells), short(document["variant"]))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the YAML file; a crash leaves the old file or the new one."""
+        return write_atomic(path, self.to_yaml())
+
+
+def _cell_from(entry: object) -> CellGenotype:
+    entry = mapping(entry, ("nodes", "outputs", "output", "links"))
+    nodes, outputs = digits(entry["nodes"], "nodes"), digits(entry["outputs"], "outputs")
+    links = [_link_from(item) for item in sequence(entry["links"], "links")]
+    return CellGenotype(nodes, outputs, tuple(links), short(entry["output"]))
+
+
+def _link_from(item: object) -> Link:
+    pair: tuple[Any, Any] = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else ("", "")
+    ends = re.fullmatch(r"([0-9]{1,6})\s*<-\s*([0-9]{1,6})", str(pair[0]))
+    if ends is None:
+        raise InputError(f"link {reprlib.repr(item)} is not written as 'target <- source: operation'")
+    return Link(int(ends[2]), int(ends[1]), pair[1])
+
+
+def _as_link(item: Any) -> Link:
+    if isinstance(item, Link):
+        return item
+    if not isinstance(item, (tuple, list)) or len(item) != 3:
+        raise InputError(f"link {reprlib.repr(item)} is not a Link or (source, target, operation)")
+    return Link(*item)
+
+
+def _integer(value: Any, what: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InputError(f"{what} is {reprlib.repr(value)}; it must be a whole number") from None

@@ -1,0 +1,43 @@
+"""Architectures we searched, to train a good network without searching.
+
+Files ``DATASET-CELLS.yaml`` in this folder, and under the same name in ``recipes/`` the settings that each was trained with.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gnas.arch.authors import load_genotype
+from gnas.arch.genotype import Genotype
+from gnas.errors import choose
+
+FOLDER = Path(__file__).parent
+
+
+def genotypes(dataset: str) -> dict[int, Genotype]:
+    """The genotypes found for a dataset, by number of cells. docs/results.md says how they were found and how good they are.
+
+    Most were found with two numbers more at every node; :func:`recipe` names the file that tells it.
+
+    >>> gnas.genotypes("zinc")[4]  # doctest: +SKIP
+    """
+    found: dict[str, dict[int, Genotype]] = {}
+    for name, file in _files().items():
+        of, cells = name.rsplit("-", 1)
+        found.setdefault(of, {})[int(cells)] = load_genotype(file)
+    return dict(sorted(found[choose(dataset, found, "dataset with shipped genotypes")].items()))
+
+
+def genotype_file(name: str) -> Path:
+    """The file of a genotype by its name, such as ``zinc-12``."""
+    files = _files()
+    return files[choose(name, files, "genotype file, run folder or shipped genotype")]
+
+
+def recipe(name: str) -> Path:
+    """A file of settings: the training, number of weights and input with which docs/results.md has this genotype."""
+    return FOLDER / "recipes" / genotype_file(name).name
+
+
+def _files() -> dict[str, Path]:
+    return {file.stem: file for file in sorted(FOLDER.glob("*.yaml"))}

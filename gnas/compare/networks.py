@@ -1,0 +1,278 @@
+"""A comparison on equal terms: the same data, protocol and seeds for every network, and a leaderboard."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gnas import distributed
+from gnas.data.benchmark import Benchmark
+from gnas.errors import InputError, located
+from gnas.files import write_atomic, write_json
+from gnas.jobs import Job, Runner, Work, unpack
+from gnas.model.network import GraphModule
+from gnas.model.task import decimals
+from gnas.run import checkpoint
+from gnas.run.folder import Run
+from gnas.run.models import WEIGHTS, build_model, describe_model
+from gnas.run.table import csv_text, markdown_table
+from gnas.training.loop import Record, labelled
+from gnas.training.protocol import TrainConfig
+from gnas.training.train import TrainResult, train, train_seeds
+
+TRAINED = ("test", "val", "num_weights", "seconds", "epochs")  # of a finished training's result
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A network to compare: how to build it, its depth, and what is not equal about it, if anything."""
+
+    name: str
+    build: Callable[[], GraphModule]
+    depth: int
+    found: bool = False
+    remark: str = ""
+    describe: str = ""  # distinguishes settings of the same name, such as the genotype's id and width
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the leaderboard."""
+
+    name: str
+    mean: float
+    std: float
+    seeds: int
+    val: float
+    num_weights: int
+    depth: int
+    seconds_per_epoch: float
+    seconds: float
+    found: bool = False
+    remark: str = ""
+
+    @staticmethod
+    def of(candidate: Candidate, results: Sequence[dict[str, Any]]) -> Row:
+        tests = [r["test"] for r in results]
+        return Row(
+            candidate.name,
+            statistics.fmean(tests),
+            statistics.pstdev(tests),
+            len(tests),
+            statistics.fmean(r["val"] for r in results),
+            results[0]["num_weights"],
+            candidate.depth,
+            statistics.fmean(r["seconds"] / max(r["epochs"], 1) for r in results),
+            sum(r["seconds"] for r in results),
+            candidate.found,
+            "; ".join(filter(None, (candidate.remark, lagging(results)))),
+        )
+
+
+def lagging(results: Sequence[dict[str, Any]]) -> str:
+    """A remark on trainings whose figures batch norm spoils: docs/faq.md says what to do."""
+    count = sum(bool(result.get("norms_lag")) for result in results)
+    return f"batch norms lag in {count} of {len(results)} seeds" if count else ""
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Rows from best to worst."""
+
+    dataset: str
+    metric: str
+    rows: tuple[Row, ...]
+
+    COLUMNS = ("name", "metric", "std", "seeds", "val", "weights", "depth", "s/epoch", "seconds", "remark")
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Cells as text, a tuple a row, in the order of ``COLUMNS``."""
+        digits = decimals(self.metric)
+        return [
+            (
+                row.name,
+                f"{row.mean:.{digits}f}",
+                f"{row.std:.{digits}f}" if row.seeds > 1 else "–",  # one seed has no spread
+                str(row.seeds),
+                f"{row.val:.{digits}f}",
+                f"{row.num_weights:,}",
+                str(row.depth),
+                f"{row.seconds_per_epoch:.2f}",
+                f"{row.seconds:.1f}",
+                row.remark,
+            )
+            for row in self.rows
+        ]
+
+    def to_markdown(self) -> str:
+        return markdown_table(self.COLUMNS, self.table()) + "\n"
+
+    def to_csv(self) -> str:
+        return csv_text(list(Row.__dataclass_fields__), map(asdict, self.rows))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"dataset": self.dataset, "metric": self.metric, "rows": [asdict(row) for row in self.rows]}
+
+    @staticmethod
+    def from_dict(value: dict[str, Any]) -> Leaderboard:
+        return Leaderboard(value["dataset"], value["metric"], tuple(Row(**row) for row in value["rows"]))
+
+    def save(self, folder: Path) -> None:
+        """Write leaderboard.csv, .json and .md."""
+        write_atomic(folder / "leaderboard.csv", self.to_csv())
+        write_atomic(folder / "leaderboard.md", self.to_markdown())
+        write_json(folder / "leaderboard.json", self.to_dict())
+
+
+def compare(
+    benchmark: Benchmark,
+    candidates: Sequence[Candidate],
+    config: TrainConfig,
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    device: torch.device | str = "cpu",
+    on_epoch: Callable[[Record], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    runner: Runner | None = None,
+) -> Leaderboard:
+    """Train what is missing, collect what is there, rank by the test metric.
+
+    Each training is a run folder ``trained/NAME/seed-S``; a finished one with the same settings is not repeated, an
+    unfinished one goes on. With a ``runner`` each is a job on its workers; ``folder`` lies below the runner's root.
+    """
+    if runner is not None:
+        _check(seeds)
+        jobs = [job for candidate in candidates for job in _jobs(benchmark, candidate, config, seeds, folder, runner)]
+        runner.all(jobs, on_epoch=on_epoch, should_stop=should_stop)
+    rows = []
+    for candidate in candidates:
+        results = train_candidate(
+            benchmark, candidate, config, seeds, folder, device=device, on_epoch=on_epoch, should_stop=should_stop
+        )
+        rows.append(Row.of(candidate, results))
+    rows.sort(key=lambda row: row.mean, reverse=benchmark.task.higher_is_better)
+    board = Leaderboard(benchmark.name, benchmark.task.metric, tuple(rows))
+    distributed.from_first(lambda: board.save(folder))
+    return board
+
+
+def train_candidate(
+    benchmark: Benchmark,
+    candidate: Candidate,
+    config: TrainConfig,
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    device: torch.device | str = "cpu",
+    on_epoch: Callable[[Record], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> list[dict[str, Any]]:
+    """Results of one candidate for these seeds, as stored in its run folders."""
+    _check(seeds)
+    with contextlib.ExitStack() as held:
+        runs = {seed: held.enter_context(_training(benchmark, candidate, config, seed, folder)) for seed in seeds}
+        missing = [seed for seed in seeds if runs[seed].read_json("result") is None]
+        if missing:
+            spread = train_seeds(
+                candidate.build,
+                benchmark,
+                config,
+                missing,
+                device=device,
+                runs=[runs[seed] for seed in missing],
+                on_epoch=labelled(on_epoch, model=candidate.name),
+                should_stop=should_stop,
+            )
+            for seed, result in zip(missing, spread.results, strict=True):
+                keep_result(runs[seed], result, benchmark)
+        return [runs[seed].read_json("result", TRAINED) for seed in seeds]
+
+
+def _check(seeds: Sequence[int]) -> None:
+    if not seeds:
+        raise InputError("a comparison needs at least one seed")
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"seeds {list(seeds)} name one of them twice")
+
+
+def _training(benchmark: Benchmark, candidate: Candidate, config: TrainConfig, seed: int, folder: Path) -> Run:
+    """The folder of one training, new or gone on with."""
+    return Run(_place(folder, candidate, seed), _settings(benchmark, candidate, config, seed), resume=True)
+
+
+def _place(folder: Path, candidate: Candidate, seed: int) -> Path:
+    return folder / "trained" / candidate.name / f"seed-{seed}"
+
+
+def _settings(benchmark: Benchmark, candidate: Candidate, config: TrainConfig, seed: int) -> dict[str, Any]:
+    return {
+        "model": candidate.name,
+        "describe": candidate.describe,
+        "dataset": benchmark.name,
+        "seed": seed,
+        "training": asdict(config),
+    }
+
+
+def _jobs(
+    benchmark: Benchmark,
+    candidate: Candidate,
+    config: TrainConfig,
+    seeds: Sequence[int],
+    folder: Path,
+    runner: Runner,
+) -> list[Job]:
+    """The trainings of a candidate that are not finished, as jobs."""
+    places = {seed: _place(folder, candidate, seed) for seed in seeds}
+    missing = [seed for seed in places if not (places[seed] / "result.json").exists()]
+    if not missing:
+        return []
+    model = describe_model(candidate.build(), benchmark)
+    with located(f"{candidate.name} cannot be sent to workers"), torch.device("meta"):
+        build_model(model)  # an error now, not in a worker
+    shared = {"graphs": runner.share(benchmark), "model": model}
+    for seed in missing:  # what was begun here goes on there
+        runner.send(runner.name_of(places[seed]))
+    return [
+        Job(
+            "gnas.compare.networks.training_job",
+            runner.name_of(places[seed]),
+            {**shared, "settings": _settings(benchmark, candidate, config, seed)},
+        )
+        for seed in missing
+    ]
+
+
+def training_job(work: Work, *, graphs: str, model: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """One training in a worker."""
+    benchmark = unpack(work.file(graphs)).benchmark()
+    with Run(work.folder, settings, resume=True) as run:
+        if run.read_json("result") is None:
+            result = train(
+                lambda: build_model(model),
+                benchmark,
+                TrainConfig(**settings["training"]),
+                settings["seed"],
+                device=work.device,
+                run=run,
+                on_epoch=labelled(work.on_epoch, model=settings["model"]),
+                should_stop=work.should_stop,
+            )
+            keep_result(run, result, benchmark)
+        return run.read_json("result", TRAINED)
+
+
+@distributed.by_first
+def keep_result(run: Run, result: TrainResult, benchmark: Benchmark) -> None:
+    """Write the weights as selected, what they are weights of, then the result: a run with a result is complete."""
+    if result.model is not None:
+        checkpoint.save(run.path / WEIGHTS, result.model.state_dict())
+        run.write_json("model", describe_model(result.model, benchmark))
+    run.write_json("result", result.to_dict())

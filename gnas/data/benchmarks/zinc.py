@@ -1,0 +1,139 @@
+"""ZINC-12k: molecules with a solubility score, from the prepared arrays, from SMILES, or from PyG."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from gnas.data import download
+from gnas.data.benchmarks.catalogue import SPLITS
+from gnas.data.cache import Array, BrokenFile, read_npz
+from gnas.data.compact import Compact, Splits
+from gnas.data.root import find
+from gnas.data.smiles import import_rdkit, read_smiles
+from gnas.data.sources import Options, Source
+from gnas.errors import InputError
+from gnas.graph import GraphSet
+
+PREPARED, SMILES = "zinc/zinc12k.npz", "zinc/zinc12k_smiles.csv"
+
+
+def sources(name: str) -> tuple[Source, ...]:
+    """Where ZINC comes from, in order."""
+    return (
+        Source("prepared", PREPARED, lambda root, _: find(root, PREPARED) is not None, read_prepared, quick=True),
+        Source(
+            "raw",
+            f"{SMILES} (columns split, smiles, y; needs the chem extra)",
+            lambda root, _: find(root, SMILES) is not None,
+            read_raw,
+        ),
+        Source("download", "ZINC of PyG, subset", download.allowed, read_pyg),
+    )
+
+
+def graph_set(name: str, split: Compact, edge_attr: bool = False) -> GraphSet:
+    """Atom types as categories, bond types 1, 2, 3 as edge data."""
+    columns = {key: torch.from_numpy(value) for key, value in split.columns.items()}
+    x, bonds = columns["atom"].long()[:, None], columns["bond"].long()
+    return split.graph_set(x, columns["target"].float(), "graph", edge_attr=bonds)
+
+
+def read_prepared(root: Path, options: Options) -> Splits:
+    """The arrays ``SPLIT_atom_type``, ``SPLIT_edge_index``, ... of the prepared file."""
+    path = find(root, PREPARED)
+    arrays = read_npz(path) if path else {}
+    try:
+        return {split: _from_prepared(split, arrays) for split in SPLITS}
+    except (KeyError, IndexError, ValueError) as error:
+        raise BrokenFile(f"{PREPARED}: {error!r}") from None
+
+
+def _from_prepared(split: str, arrays: dict[str, Array]) -> Compact:
+    def get(name: str) -> Array:
+        return arrays[f"{split}_{name}"]
+
+    source, target = get("edge_index").astype(np.int64)
+    return Compact.from_edges(
+        np.diff(get("node_ptr")),
+        np.diff(get("edge_ptr")),
+        source,
+        target,
+        {"atom": get("atom_type"), "target": get("target")},
+        {"bond": get("bond_type")},
+    )
+
+
+def read_raw(root: Path, options: Options) -> Splits:
+    """Every row of the SMILES file, in order, as rdkit reads it."""
+    import_rdkit()  # say at once that it is missing
+    rows = _read_csv(find(root, SMILES) or root / SMILES)
+    total, done = sum(map(len, rows.values())), 0
+    splits: Splits = {}
+    for split in SPLITS:
+        splits[split] = _from_smiles(rows[split], done, total, options)
+        done += len(rows[split])
+    return splits
+
+
+_Row = tuple[int, str, float]  # line, SMILES, target
+
+
+def _read_csv(path: Path) -> dict[str, list[_Row]]:
+    rows: dict[str, list[_Row]] = {split: [] for split in SPLITS}
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            table = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BrokenFile(f"{SMILES} cannot be read: {error}") from None
+    for line, row in enumerate(table, start=2):
+        try:
+            rows[row["split"]].append((line, row["smiles"] or "", float(row["y"])))
+        except (KeyError, TypeError, ValueError):
+            raise BrokenFile(f"{SMILES}, line {line}: needs split (train, val or test), smiles and y") from None
+    return rows
+
+
+def _from_smiles(rows: list[_Row], done: int, total: int, options: Options) -> Compact:
+    atoms, bonds, types = [], [], []
+    for i, (line, text, _) in enumerate(rows):
+        try:
+            molecule = read_smiles(text)
+            atoms.append(molecule.numbers())
+        except InputError as error:
+            raise BrokenFile(f"{SMILES}, line {line}: {error}") from None
+        bonds.append(molecule.bonds)
+        types.append(molecule.types)
+        if i % 200 == 0:
+            options.on_progress("molecules", done + i, total)
+    if not rows:
+        raise BrokenFile(f"{SMILES} has no rows for one of train, val and test")
+    source, target = np.concatenate(bonds, 1)
+    return Compact.from_edges(
+        np.array([len(a) for a in atoms]),
+        np.array([len(t) for t in types]),
+        source,
+        target,
+        {"atom": np.concatenate(atoms), "target": np.array([y for *_, y in rows], np.float32)},
+        {"bond": np.concatenate(types)},
+    )
+
+
+def read_pyg(root: Path, options: Options) -> Splits:
+    """The graphs PyG downloads."""
+    splits: Splits = {}
+    for split, graphs in download.download("zinc").items():
+        one = GraphSet.from_data(graphs)
+        if one.edge_attr is None:
+            raise InputError("the download has no bond types")
+        columns: dict[str, Array] = {
+            "atom": one.x[:, 0].numpy().astype(np.uint8),
+            "target": one.y.numpy().astype(np.float32),
+        }
+        bare = Compact.from_graphs(one, columns)
+        bonds = one.edge_attr.reshape(-1).numpy().astype(np.uint8)
+        splits[split] = Compact(bare.nodes, bare.degree, bare.source, {**columns, "bond": bonds})
+    return splits

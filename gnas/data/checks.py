@@ -1,0 +1,189 @@
+"""What must hold before anything is learned: one clear line for an error, a note for what is only odd."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from gnas.data.encoding import Encoding, counted
+from gnas.data.own.raw import RawGraphs, flat_edges
+from gnas.errors import InputError
+from gnas.graph import GraphSet
+from gnas.model.task import Task
+
+
+def check_structure(raw: RawGraphs) -> tuple[str, ...]:
+    """Graphs have nodes and edges join nodes that exist; returns notes on loops, repeats and one-way edges."""
+    if not len(raw):
+        raise InputError(f"{raw.name}: no graphs")
+    empty = np.flatnonzero(raw.node_counts == 0)
+    if len(empty):
+        raise InputError(f"{raw.graph_place(int(empty[0]))}: no nodes ({len(empty)} such graphs)")
+    limit = np.repeat(raw.node_counts, raw.edge_counts)
+    wrong = (raw.edge_index < 0) | (raw.edge_index >= limit)
+    if wrong.any():
+        row = int(wrong.any(axis=0).argmax())
+        end = 0 if wrong[0, row] else 1
+        raise InputError(
+            f"{raw.edge_place(row)}: {('source', 'target')[end]} {raw.edge_index[end, row]} is not a node; "
+            f"the graph has {limit[row]} nodes, numbered from 0"
+        )
+    return edge_notes(raw)
+
+
+def edge_notes(raw: RawGraphs) -> tuple[str, ...]:
+    """Self-loops, repeated edges and edges without their reverse, counted."""
+    source, target = flat_edges(raw.node_counts, raw.edge_counts, raw.edge_index)
+    total = int(raw.node_counts.sum())
+    keys = np.sort(source * total + target)
+    distinct = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
+    loops = int((source == target).sum())
+    source, target = distinct // total, distinct % total
+    between = source != target
+    reverse = (target * total + source)[between]
+    at = np.minimum(np.searchsorted(distinct, reverse), len(distinct) - 1)
+    alone = int((distinct[at] != reverse).sum()) if len(reverse) else 0
+    notes = []
+    if not len(keys):
+        notes.append("no graph has an edge")
+    if loops:
+        notes.append(f"{counted(loops, 'self-loop')}, kept")
+    if len(keys) > len(distinct):
+        notes.append(f"{counted(len(keys) - len(distinct), 'repeated edge')}, kept (each counts again)")
+    if alone:
+        share = "no edge has" if alone == len(reverse) else f"{alone} of {len(reverse)} edges do not have"
+        notes.append(f"directed: {share} the reverse edge; if both directions were meant, add it")
+    return tuple(notes)
+
+
+def check_splits(splits: Mapping[str, GraphSet], task: Task, advice: str = "") -> None:
+    """No split is empty and, for classes, every one has a training example."""
+    for name, graphs in splits.items():
+        if not count_rows(graphs):
+            raise InputError(f"the {name} split is empty{advice}")
+    if task.kind == "classification":
+        train = splits["train"]
+        if task.num_outputs > count_rows(train):
+            raise InputError(f"{task.num_outputs} classes, but only {count_rows(train)} training examples")
+        seen = torch.bincount(split_targets(train), minlength=task.num_outputs)
+        missing = [task.labels[i] if task.labels else str(i) for i in torch.nonzero(seen == 0).flatten().tolist()]
+        if missing:
+            what = f"class {missing[0]!r}" + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else "")
+            raise InputError(f"{what} has no training example; add some, merge classes, or use split='stratified'")
+
+
+def count_rows(graphs: GraphSet) -> int:
+    """Target rows that belong to the split."""
+    return graphs.y.size(0) if graphs.mask is None else int(graphs.mask.sum())
+
+
+def split_targets(graphs: GraphSet) -> torch.Tensor:
+    """Targets that belong to the split."""
+    return graphs.y if graphs.mask is None else graphs.y[graphs.mask]
+
+
+def check_graph_set(graphs: GraphSet, task: Task, where: str) -> None:
+    """A set of graphs read from a file is what it says: shapes, pointers, node numbers, categories, targets."""
+    if graphs.level != task.level:
+        raise InputError(f"{where}: targets are at {graphs.level} level, the task is at {task.level} level")
+    _check_pointers(graphs, task, where)
+    _check_edges(graphs, where)
+    _check_inputs(graphs, task, where)
+    _check_targets(graphs, task, where)
+
+
+def check_task(task: Task, where: str) -> None:
+    """Numbers of a task read from a file make sense."""
+    sizes = (*task.categories, task.num_outputs)
+    if not all(0 < s < 2**31 for s in sizes) or not 0 <= task.in_channels < 2**31:
+        raise InputError(f"{where}: a task of {task.num_outputs} outputs from {task.categories or task.in_channels}")
+    for name in ("center", "scale"):
+        values = getattr(task, name)
+        if len(values) not in (1, task.num_outputs) or not all(abs(v) < 1e300 for v in values):
+            raise InputError(f"{where}: task {name} {values} does not fit {task.num_outputs} outputs")
+    if not all(abs(v) < 1e300 for v in task.structure_center) or not all(0 < v < 1e300 for v in task.structure_scale):
+        raise InputError(f"{where}: task structure {task.structure_center}, {task.structure_scale} is not finite")
+    if min(task.scale) <= 0 or len(task.labels) not in (0, task.num_outputs):
+        raise InputError(f"{where}: task scale {task.scale} or its {len(task.labels)} labels do not fit")
+
+
+def check_encoding(encoding: Encoding, task: Task, where: str) -> None:
+    """An encoding gives what the task reads."""
+    gives = (encoding.level, encoding.kind, encoding.categories, encoding.in_channels)
+    reads = (task.level, task.kind, task.categories, task.in_channels)
+    if gives != reads:
+        raise InputError(f"{where}: the encoding gives {gives}, but the task reads {reads}")
+    outputs = len(encoding.labels) if task.kind == "classification" else len(encoding.targets)
+    if outputs != task.num_outputs:
+        raise InputError(f"{where}: the encoding has {outputs} outputs, but the task {task.num_outputs}")
+
+
+def _shape(where: str, name: str, value: torch.Tensor, expected: tuple[int, ...]) -> None:
+    if tuple(value.shape) != expected:
+        raise InputError(f"{where}: {name} has the shape {list(value.shape)}; {list(expected)} is needed")
+
+
+def _check_pointers(graphs: GraphSet, task: Task, where: str) -> None:
+    g = graphs
+    for name, tensor, dims in (("x", g.x, 2), ("edge_index", g.edge_index, 2), ("node_ptr", g.node_ptr, 1)):
+        if tensor.dim() != dims:
+            raise InputError(f"{where}: {name} has {tensor.dim()} dimensions; {dims} are needed")
+    _shape(where, "x", g.x, (g.num_nodes, len(task.categories) or task.in_channels))
+    _shape(where, "edge_index", g.edge_index, (2, g.num_edges))
+    for name, ptr, last in (("node_ptr", g.node_ptr, g.num_nodes), ("edge_ptr", g.edge_ptr, g.num_edges)):
+        if ptr.dtype != torch.int64 or ptr.dim() != 1 or len(ptr) < 2 or int(ptr[0]) or int(ptr[-1]) != last:
+            raise InputError(f"{where}: {name} does not run from 0 to {last}")
+        if bool((ptr.diff() < 0).any()):
+            raise InputError(f"{where}: {name} runs backwards")
+    if len(g.node_ptr) != len(g.edge_ptr):
+        raise InputError(f"{where}: {len(g.node_ptr) - 1} graphs by their nodes, {len(g.edge_ptr) - 1} by their edges")
+
+
+def _check_edges(graphs: GraphSet, where: str) -> None:
+    if graphs.edge_index.dtype not in (torch.int16, torch.int32, torch.int64):
+        raise InputError(f"{where}: edge_index holds {graphs.edge_index.dtype}; whole numbers are needed")
+    limit = torch.repeat_interleave(graphs.node_counts, graphs.edge_counts)
+    wrong = (graphs.edge_index < 0) | (graphs.edge_index.long() >= limit)
+    if bool(wrong.any()):
+        edge = int(wrong.any(0).nonzero()[0])
+        number = int(torch.searchsorted(graphs.edge_ptr, edge, right=True)) - 1
+        raise InputError(f"{where} graph {number}: an edge joins a node that is not there")
+    graph = torch.repeat_interleave(torch.arange(len(graphs)), graphs.edge_counts)
+    source, target = graphs.edge_index.long()
+    largest = int(graphs.node_counts.max())
+    if bool((((graph * largest + target) * largest + source).diff() < 0).any()):
+        raise InputError(f"{where}: edges are not sorted by graph, target and source")
+    for name, rows in (("edge_attr", graphs.num_edges), ("pos", graphs.num_nodes)):
+        value = getattr(graphs, name)
+        if value is not None and (value.dim() == 0 or len(value) != rows):
+            raise InputError(f"{where}: {name} has the shape {list(value.shape)}; {rows} rows are needed")
+
+
+def _check_inputs(graphs: GraphSet, task: Task, where: str) -> None:
+    x = graphs.x
+    if not task.categories:
+        if not x.is_floating_point() or not bool(torch.isfinite(x).all()):
+            raise InputError(f"{where}: x must hold finite floats")
+        return
+    if x.is_floating_point() or x.dtype == torch.bool:
+        raise InputError(f"{where}: x holds {x.dtype}; categories are whole numbers")
+    if len(x) and bool(((x < 0) | (x.long() >= torch.tensor(task.categories))).any()):
+        raise InputError(f"{where}: x holds categories outside {list(task.categories)}")
+
+
+def _check_targets(graphs: GraphSet, task: Task, where: str) -> None:
+    rows = {"graph": len(graphs), "node": graphs.num_nodes, "edge": graphs.num_edges}[task.level]
+    classes = task.kind == "classification"
+    flat = classes or (graphs.y.dim() == 1 and task.num_outputs == 1)
+    _shape(where, "y", graphs.y, (rows,) if flat else (rows, task.num_outputs))
+    if graphs.mask is not None:
+        _shape(where, "mask", graphs.mask, (rows,))
+        if graphs.mask.dtype != torch.bool:
+            raise InputError(f"{where}: mask holds {graphs.mask.dtype}; bool is needed")
+    y = split_targets(graphs)
+    if classes and (y.is_floating_point() or (len(y) and not 0 <= int(y.min()) <= int(y.max()) < task.num_outputs)):
+        raise InputError(f"{where}: y must hold classes 0..{task.num_outputs - 1}")
+    if not classes and not (y.is_floating_point() and bool(torch.isfinite(y).all())):
+        raise InputError(f"{where}: y must hold finite floats")

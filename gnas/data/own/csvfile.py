@@ -1,0 +1,195 @@
+"""A CSV file as columns of cells, read in bulk, with the line every row came from."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gnas.data.encoding import Array, some
+from gnas.errors import InputError
+
+COMMA, NEWLINE = ord(","), ord("\n")
+MOST_BYTES = 2**31  # of one column with every cell at the width of its widest
+INTEGER_BYTES = np.zeros(256, bool)
+INTEGER_BYTES[[0, *b"+-0123456789"]] = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells of a CSV file by column, as UTF-8 bytes without surrounding blanks."""
+
+    file: str
+    columns: Mapping[str, Array]
+    lines: Array  # line number of each row
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def place(self, row: int) -> str:
+        return f"{self.file} line {self.lines[row]}" if row < len(self.lines) else self.file
+
+    def require(self, *names: str) -> None:
+        """An error unless these columns are there."""
+        missing = [n for n in names if n not in self.columns]
+        if missing:
+            raise InputError(f"{self.file}: no column {missing[0]!r}; the columns are: {some(list(self.columns))}")
+
+    def ids(self, name: str) -> Array:
+        """A column of identifiers: int64 when all are whole numbers, else the texts."""
+        cells = self.columns[name]
+        empty = cells == b""
+        if empty.any():
+            raise InputError(f"{self.place(int(empty.argmax()))}: {name} is empty")
+        whole = _integers(cells)
+        return cells if whole is None else whole
+
+    def values(self, name: str, text_too: bool = False) -> tuple[Array, Array]:
+        """A column as int64, float64 or texts, and which cells are filled; ``text_too`` lets texts stand by numbers."""
+        cells = self.columns[name]
+        filled = cells != b""
+        numbers = np.where(filled, cells, b"0")
+        typed = _integers(numbers)
+        if typed is None:
+            typed = _floats(numbers)
+        if typed is None:
+            if not text_too:
+                self._all_text(name)
+            return cells, filled
+        return typed, filled
+
+    def features(self, name: str, text_too: bool = False) -> Array:
+        """A column with every cell filled in."""
+        values, filled = self.values(name, text_too)
+        if not filled.all():
+            raise InputError(f"{self.place(int((~filled).argmax()))}: column {name!r} is empty")
+        return values
+
+    def _all_text(self, name: str) -> None:
+        # A number column with one slip of the pen would otherwise become a category column without a word.
+        cells = self.columns[name].tolist()
+        number = {c: _floats(np.array([c])) is not None for c in set(cells) if c}
+        if any(number.values()):
+            row = next(i for i, c in enumerate(cells) if c and not number[c])
+            raise InputError(
+                f"{self.place(row)}: column {name!r} holds {cells[row].decode()!r}, not a number like its other cells; "
+                f"mend it, or read the column as text with categorical=[{name!r}] (kind='classification' for a target)"
+            )
+
+
+def _integers(cells: Array) -> Array | None:
+    if cells.dtype.itemsize > 19 or not INTEGER_BYTES[cells.view(np.uint8)].all():
+        return None
+    try:
+        return cells.astype(np.int64)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _floats(cells: Array) -> Array | None:
+    if (cells.view(np.uint8) == ord("_")).any():  # Python reads 1_000 as a number; a table does not mean that
+        return None
+    try:
+        return cells.astype(np.float64)
+    except ValueError:
+        return None
+
+
+def read_csv(path: Path) -> Table:
+    """Read a comma-separated UTF-8 file with a header line."""
+    try:
+        data = path.read_bytes()
+        data.decode("utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path.name} line {line}: not UTF-8 text; save the file as UTF-8 CSV") from None
+    if b"\0" in data:
+        raise InputError(f"{path.name}: holds NUL bytes; this is not a CSV text file (UTF-16? save it as UTF-8)")
+    data = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    table = _quoted(path.name, data) if b'"' in data else _plain(path.name, data)
+    if b" " in data or b"\t" in data:
+        table = Table(table.file, {k: np.char.strip(v) for k, v in table.columns.items()}, table.lines)
+    return table
+
+
+def _header(file: str, names: list[str]) -> list[str]:
+    names = [n.strip() for n in names]
+    if not any(names):
+        raise InputError(f"{file}: empty; the first line must name the columns")
+    if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
+        raise InputError(f"{file}: separate the columns with commas; the header is {names[0]!r}")
+    if "" in names:
+        at = names.index("") + 1
+        raise InputError(f"{file}: column {at} has no name (an index column?); name it in the first line or remove it")
+    twice = {n for n in names if names.count(n) > 1}
+    if twice:
+        raise InputError(f"{file}: two columns are called {sorted(twice)[0]!r}")
+    return names
+
+
+def _plain(file: str, data: bytes) -> Table:
+    """Without quotes every comma and newline separates: all cells are found at once."""
+    first, _, body = data.partition(b"\n")
+    names = _header(file, first.decode().split(","))
+    if body and not body.endswith(b"\n"):
+        body += b"\n"
+    buffer = np.frombuffer(body, np.uint8)
+    ends = np.flatnonzero((buffer == COMMA) | (buffer == NEWLINE))
+    starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
+    last = np.flatnonzero(buffer[ends] == NEWLINE)
+    cells = np.diff(last, prepend=-1)
+    blank = (cells == 1) & (ends[last] == starts[last])
+    ragged = ~blank & (cells != len(names))
+    if ragged.any():
+        row = int(ragged.argmax())
+        raise _ragged(file, row + 2, int(cells[row]), len(names))
+    if blank.any():
+        keep = np.repeat(~blank, cells)
+        starts, ends = starts[keep], ends[keep]
+    step = len(names)
+    columns = {n: _cut(file, body, buffer, starts[i::step], ends[i::step]) for i, n in enumerate(names)}
+    return Table(file, columns, np.flatnonzero(~blank) + 2)
+
+
+def _cut(file: str, body: bytes, buffer: Array, starts: Array, ends: Array) -> Array:
+    lengths = ends - starts
+    width = int(lengths.max()) if len(lengths) else 1
+    if width * len(starts) > MOST_BYTES:
+        raise InputError(f"{file} line {int(lengths.argmax()) + 2}: a cell of {width:,} characters")
+    if width > 32:
+        return np.array([body[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)], dtype=f"S{width}")
+    matrix = np.zeros((len(starts), max(width, 1)), np.uint8)
+    for i in range(width):
+        rows = np.flatnonzero(lengths > i)
+        matrix[rows, i] = buffer[starts[rows] + i]
+    return matrix.view(f"S{matrix.shape[1]}")[:, 0]
+
+
+def _quoted(file: str, data: bytes) -> Table:
+    reader = csv.reader(io.StringIO(data.decode()), strict=True)
+    rows, lines = [], []
+    try:
+        names = _header(file, next(reader, []))
+        for row in reader:
+            if row:
+                if len(row) != len(names):
+                    raise _ragged(file, reader.line_num, len(row), len(names))
+                rows.append(row)
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        raise InputError(f"{file} line {reader.line_num}: {error}") from None
+    if any(max(map(len, column), default=0) * len(rows) > MOST_BYTES // 4 for column in zip(*rows, strict=True)):
+        raise InputError(f"{file}: a cell is too long for this many rows; is a quote left open?")
+    cells = list(zip(*rows, strict=True)) or [()] * len(names)
+    columns = {n: np.array([c.encode() for c in cells[i]] or [], dtype=np.bytes_) for i, n in enumerate(names)}
+    return Table(file, columns, np.array(lines, np.int64))
+
+
+def _ragged(file: str, line: int, found: int, expected: int) -> InputError:
+    return InputError(f"{file} line {line}: {found} cells, but the header names {expected} columns")

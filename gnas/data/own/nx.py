@@ -1,0 +1,162 @@
+"""Graphs from NetworkX: attributes of nodes and edges become columns; an undirected edge is sent both ways."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gnas.data.encoding import Array, Place, some
+from gnas.data.own.raw import RawGraphs, Reading, matrix_columns, split_codes
+from gnas.data.own.rows import to_array
+from gnas.errors import InputError
+
+Attributes = Mapping[Any, Any]
+RESERVED = ("pos", "split")
+
+
+def is_networkx(value: Any) -> bool:
+    """Whether ``value`` is a NetworkX graph; NetworkX is not imported for it."""
+    module = sys.modules.get("networkx")
+    return module is not None and isinstance(value, module.Graph)
+
+
+def read_networkx(graphs: Sequence[Any], place: Place, how: Reading) -> RawGraphs:
+    """Read NetworkX graphs; the target is the attribute ``y`` of graphs, nodes or edges unless ``how`` names it."""
+    for i, graph in enumerate(graphs):
+        if not is_networkx(graph):
+            raise InputError(f"{place(i)}: a {type(graph).__name__} where a NetworkX graph was expected")
+    nodes = [attributes for graph in graphs for _, attributes in graph.nodes(data=True)]
+    ends, edges, edge_counts = _edges(graphs)
+    whole = [graph.graph for graph in graphs]
+    node_counts = np.array([graph.number_of_nodes() for graph in graphs], np.int64)
+    places = {"graph": place, "node": _places(place, node_counts, "node"), "edge": _places(place, edge_counts, "edge")}
+    holders = {"graph": whole, "node": nodes, "edge": edges}
+    names = how.target or ("y",)
+    found = _level(holders, names, how.level)
+    targets: dict[str, Array] = {}
+    labelled = None
+    if found is None:
+        if not how.unlabelled:
+            raise InputError(f"no graph, node or edge has the attribute {names[0]!r}; name the target with target=")
+        found = how.level or "graph"
+    else:
+        targets, labelled = _targets(holders[found], names, places[found])
+    taken = {*names, *RESERVED}
+    pos = _columns(nodes, ("pos",), places["node"]) if _have(nodes, "pos") else {}
+    splits = {key: _split(holders[key], places[key]) if how.given else None for key in ("graph", found)}
+    return RawGraphs(
+        source="networkx",
+        name="graphs",
+        node_counts=node_counts,
+        edge_counts=edge_counts,
+        edge_index=ends,
+        nodes=_features(nodes, "x", taken, places["node"]),
+        edges=_features(edges, "edge_attr", taken, places["edge"]),
+        targets=targets,
+        level=found,
+        labelled=labelled,
+        pos=np.stack(list(pos.values()), axis=1) if pos else None,
+        graph_split=splits["graph"],
+        row_split=None if found == "graph" else splits[found],
+        asked=how.target,
+        reasons=(f"{found} level: {found}s have the attribute {names[0]!r}",) if targets else (),
+        graph_place=place,
+    )
+
+
+def _places(place: Place, counts: Array, what: str) -> Place:
+    ends = counts.cumsum()
+
+    def where(row: int) -> str:
+        graph = int(np.searchsorted(ends, row, side="right"))
+        return f"{place(graph)}, {what} {row - int(ends[graph] - counts[graph])}"
+
+    return where
+
+
+def _edges(graphs: Sequence[Any]) -> tuple[Array, list[Attributes], Array]:
+    """Ends, attributes and counts; an undirected edge that is no loop appears in both directions."""
+    ends: list[tuple[int, int]] = []
+    attributes: list[Attributes] = []
+    counts = []
+    for graph in graphs:
+        number = {node: i for i, node in enumerate(graph.nodes)}
+        before = len(ends)
+        for a, b, data in graph.edges(data=True):
+            ends.append((number[a], number[b]))
+            attributes.append(data)
+            if a != b and not graph.is_directed():
+                ends.append((number[b], number[a]))
+                attributes.append(data)
+        counts.append(len(ends) - before)
+    return np.array(ends, np.int64).reshape(-1, 2).T, attributes, np.array(counts, np.int64)
+
+
+def _have(holders: Sequence[Attributes], name: str) -> bool:
+    return any(name in h for h in holders)
+
+
+def _level(holders: Mapping[str, Sequence[Attributes]], names: Sequence[str], asked: str | None) -> str | None:
+    levels = [asked] if asked else list(holders)
+    return next((key for key in levels if all(_have(holders[key], n) for n in names)), None)
+
+
+def _features(holders: Sequence[Attributes], preferred: str, taken: set[str], place: Place) -> dict[str, Array]:
+    """The columns of ``preferred`` if it is there, else of every attribute that is not taken."""
+    if not holders:
+        return {}
+    if _have(holders, preferred):
+        return _columns(holders, (preferred,), place)
+    names = dict.fromkeys(str(n) for h in holders for n in h if n not in taken)
+    return _columns(holders, names, place)
+
+
+def _columns(holders: Sequence[Attributes], names: Iterable[str], place: Place) -> dict[str, Array]:
+    columns: dict[str, Array] = {}
+    for name in names:
+        values = [h.get(name) for h in holders]
+        if any(v is None for v in values):
+            row = next(i for i, v in enumerate(values) if v is None)
+            raise InputError(f"{place(row)}: no attribute {name!r}, which others have")
+        columns |= matrix_columns(name, _matrix(values, name, place))
+    return columns
+
+
+def _matrix(values: Sequence[Any], name: str, place: Place) -> Array:
+    """One row a value; values are numbers, texts or vectors of one length."""
+    first = _shape(values[0])
+    for row, value in enumerate(values):
+        shape = _shape(value)
+        if shape != first or len(shape) > 1 or isinstance(value, str) != isinstance(values[0], str):
+            raise InputError(f"{place(row)}: attribute {name!r} is not of one kind and length in all places")
+    array = to_array(np.array(values), f"attribute {name!r}", place(0))
+    return array.reshape(len(values), -1)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    try:
+        return np.shape(value)
+    except ValueError:  # a ragged list
+        return (-1, -1)
+
+
+def _targets(
+    holders: Sequence[Attributes], names: Sequence[str], place: Place
+) -> tuple[dict[str, Array], Array | None]:
+    """Target columns; places that lack one are unlabelled and take the value of a place that has it."""
+    labelled = np.array([all(h.get(n) is not None for n in names) for h in holders])
+    if not labelled.any():
+        raise InputError(f"nothing has all of the targets {some(names)}")
+    example = holders[int(labelled.argmax())]
+    filled = [h if ok else example for h, ok in zip(holders, labelled, strict=True)]
+    return _columns(filled, names, place), None if labelled.all() else labelled
+
+
+def _split(holders: Sequence[Attributes], place: Place) -> Array | None:
+    if not _have(holders, "split"):
+        return None
+    words = [str(h.get("split", "")).encode(errors="replace") for h in holders]
+    return split_codes(np.array(words), place)

@@ -1,0 +1,138 @@
+"""Neighbour aggregation on the CPU through PyTorch's row-wise sparse kernels: no message is ever materialised."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from gnas.kernels.aggregate import reference
+
+EDGES = 4096  # whose messages stay in a core's cache: with 144 channels 2 MB
+
+
+def forward(
+    x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, sum_to: int, max_from: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sums, maxima and the edge each maximum came from (-1: no sender)."""
+    rows = ptr.numel() - 1
+    total, largest = x.new_zeros(rows, sum_to), x.new_zeros(rows, x.size(1) - max_from)
+    arg = torch.full_like(largest, -1, dtype=torch.int32)
+    if not int(ptr[-1]):
+        return total, largest, arg
+    matrix = _matrix(ptr, source, x)
+    if sum_to:
+        total = torch.ops.aten._sparse_mm_reduce_impl(matrix, x[:, :sum_to].contiguous(), "sum")[0]
+    if x.size(1) > max_from:
+        # The kernel returns arguments only when it believes a gradient will be asked for.
+        matrix.requires_grad_()
+        with torch.enable_grad():
+            values, arg = torch.ops.aten._sparse_mm_reduce_impl(matrix, x[:, max_from:].contiguous(), "amax")
+        largest = values.detach()
+        arg = arg.masked_fill((ptr.diff() == 0)[:, None], -1).int()
+    return total, largest, arg
+
+
+def backward(
+    grad_sum: Tensor,
+    grad_max: Tensor,
+    arg: Tensor,
+    source: Tensor,
+    target: Tensor,
+    back: Tensor,
+    back_ptr: Tensor,
+    channels: int,
+    max_from: int,
+) -> Tensor:
+    """Gradient of the senders, given those of the sums and the maxima."""
+    grad = grad_sum.new_zeros(back_ptr.numel() - 1, channels)
+    width = grad_sum.size(1)
+    if width and int(back_ptr[-1]):
+        matrix = _matrix(back_ptr, target[back.long()], grad_sum)
+        grad[:, :width] = torch.ops.aten._sparse_mm_reduce_impl(matrix, grad_sum, "sum")[0]
+    return reference.add_max_gradient(grad, grad_max, arg, source, max_from)
+
+
+def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+    """Sum for each receiver of ``x`` at its senders, times the weights of its edges (``order``: their numbers).
+
+    Messages are made for a few thousand edges at a time, which stay in the cache: on dense graphs 1.5 to 4 times as fast
+    as all at once.
+    """
+    out = x.new_zeros(ptr.numel() - 1, x.size(1))
+    for rows, edges in _blocks(ptr):
+        own, others = _at(weight, edges, order), _at(sender, edges, order)
+        message = x.index_select(0, others)
+        message.view(len(own), own.size(1), -1).mul_(own[:, :, None])
+        out[rows] = _sums(message, ptr, rows, edges)
+    return out
+
+
+def products(
+    grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, weight: Tensor, vector: Tensor | None = None
+) -> Tensor:
+    """Shaped as ``weight``: ``grad`` at the receiver times ``x`` at the sender, summed over a weight's channels.
+
+    That is the gradient of the weights. With ``vector``: their tanh(sum) instead, times ``vector``, summed likewise.
+    """
+    out = torch.zeros_like(weight)
+    for _, edges in _blocks(ptr):
+        there, here = grad.index_select(0, target[edges]), x.index_select(0, source[edges])
+        both = there.mul_(here) if vector is None else there.add_(here).tanh_()
+        if vector is not None or both.size(1) > out.size(1):
+            both = both.unflatten(1, (out.size(1), -1))
+            both = both.sum(-1) if vector is None else both @ vector
+        out[edges] = both
+    return out
+
+
+def slopes(
+    own: Tensor, other: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Weighted sums over senders of the derivative of t = tanh(own + other), 1 - t * t, and of t itself."""
+    slope, level = torch.zeros_like(own), torch.zeros_like(own)
+    for rows, edges in _blocks(ptr):
+        factor = _at(weight, edges, order)[:, :, None]
+        to = torch.repeat_interleave(torch.arange(rows.start, rows.stop), ptr[rows.start : rows.stop + 1].diff())
+        bent = other.index_select(0, _at(sender, edges, order)).add_(own.index_select(0, to)).tanh_()
+        heads = bent.unflatten(1, (factor.size(1), -1))
+        level[rows] = _sums((heads * factor).flatten(1), ptr, rows, edges)
+        slope[rows] = _sums(((1 - heads * heads) * factor).flatten(1), ptr, rows, edges)
+    return slope, level
+
+
+def _at(rows: Tensor, edges: slice, order: Tensor | None) -> Tensor:
+    return rows[edges] if order is None else rows.index_select(0, order[edges])
+
+
+def _sums(message: Tensor, ptr: Tensor, rows: slice, edges: slice) -> Tensor:
+    """Sums over the edges of each of these rows; ``message`` holds the edges alone."""
+    bounds = ptr[rows.start : rows.stop + 1] - edges.start
+    matrix = _matrix(bounds, torch.arange(len(message)), message)
+    out: Tensor = torch.ops.aten._sparse_mm_reduce_impl(matrix, message, "sum")[0]
+    return out
+
+
+def _blocks(ptr: Tensor) -> Iterator[tuple[slice, slice]]:
+    """Receivers and their edges, so many that there are about ``EDGES`` edges; receivers without any may be left out."""
+    count = int(ptr[-1])
+    ends = torch.searchsorted(ptr, torch.arange(EDGES, count + EDGES, EDGES, dtype=ptr.dtype)).clamp_max(
+        ptr.numel() - 1
+    )
+    start = 0
+    for end in ends.unique().tolist():
+        first, last = int(ptr[start]), int(ptr[end])
+        if last > first:
+            yield slice(start, end), slice(first, last)
+        start = end
+
+
+def _matrix(ptr: Tensor, columns: Tensor, x: Tensor) -> Tensor:
+    count = int(ptr[-1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "sparse CSR is in beta": the tests hold it to the reference
+        return torch.sparse_csr_tensor(
+            ptr.long(), columns[:count].long(), x.new_ones(count), (ptr.numel() - 1, x.size(0)), check_invariants=False
+        )

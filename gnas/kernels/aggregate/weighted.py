@@ -1,0 +1,72 @@
+"""Sums over neighbours with a weight on each edge: attention, Gaussian kernels, gates. No message is ever materialised."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gnas.graph import Neighbors
+from gnas.kernels.aggregate.choice import module
+
+
+def weighted_sum(x: Tensor, weight: Tensor, neighbors: Neighbors) -> Tensor:
+    r"""Weighted sum over the senders of each receiver: ``[senders, H * D]`` and ``[edges, H]`` to ``[receivers, H * D]``.
+
+    .. math:: y_{ihd} = \sum_{j \to i} w_{ji,h}\, x_{jhd}
+
+    Each of the H weights of an edge serves D channels in a row: a head of attention, or with D = 1 a gate of its own.
+    """
+    n, dtype = neighbors, torch.promote_types(x.dtype, weight.dtype)
+    x, weight = x.to(dtype).contiguous(), weight.to(dtype).contiguous()
+    out: Tensor = torch.ops.gnas.weighted(x, weight, n.source, n.target, n.ptr, n.back, n.back_ptr)
+    return out
+
+
+torch.library.define(
+    "gnas::weighted",
+    "(Tensor x, Tensor weight, Tensor source, Tensor target, Tensor ptr, Tensor back, Tensor back_ptr) -> Tensor",
+)
+torch.library.define(
+    "gnas::weighted_backward",
+    "(Tensor grad, Tensor x, Tensor weight, Tensor source, Tensor target, Tensor ptr, Tensor back, Tensor back_ptr)"
+    " -> (Tensor, Tensor)",
+)
+
+
+@torch.library.impl("gnas::weighted", "CompositeExplicitAutograd")
+def _weighted(
+    x: Tensor, weight: Tensor, source: Tensor, target: Tensor, ptr: Tensor, back: Tensor, back_ptr: Tensor
+) -> Tensor:
+    out: Tensor = module(x.device).weighted(x, weight, source, ptr, None)
+    return out
+
+
+@torch.library.impl("gnas::weighted_backward", "CompositeExplicitAutograd")
+def _weighted_backward(
+    grad: Tensor, x: Tensor, weight: Tensor, source: Tensor, target: Tensor, ptr: Tensor, back: Tensor, back_ptr: Tensor
+) -> tuple[Tensor, Tensor]:
+    use = module(x.device)
+    # For a sender it is the same sum the other way round: over the edges that leave it, of its receivers' gradients.
+    return use.weighted(grad, weight, target, back_ptr, back), use.products(grad, x, source, target, ptr, weight)
+
+
+@torch.library.register_fake("gnas::weighted")
+def _(x, weight, source, target, ptr, back, back_ptr):  # type: ignore[no-untyped-def]
+    return x.new_empty(ptr.numel() - 1, x.size(1))
+
+
+@torch.library.register_fake("gnas::weighted_backward")
+def _(grad, x, weight, source, target, ptr, back, back_ptr):  # type: ignore[no-untyped-def]
+    return torch.empty_like(x), torch.empty_like(weight)
+
+
+def _setup(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+    ctx.save_for_backward(*inputs)
+
+
+def _backward(ctx, grad):  # type: ignore[no-untyped-def]
+    grad_x, grad_weight = torch.ops.gnas.weighted_backward(grad.contiguous(), *ctx.saved_tensors)
+    return grad_x, grad_weight, None, None, None, None, None
+
+
+torch.library.register_autograd("gnas::weighted", _backward, setup_context=_setup)

@@ -1,0 +1,70 @@
+"""The linear maps of a stage: one batched product, whose weight gradient is split along the nodes on a GPU."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+PARTS = 256  # products that fill a GPU
+SHORTEST = 128  # nodes; a shorter inner dimension is not worth a product of its own
+
+
+def product(h: Tensor, weight: Tensor) -> Tensor:
+    """``h @ weight`` of stacks: ``[count, nodes, in] @ [count, in, out]``."""
+    # In mixed precision autograd keeps track of the types; a compiler makes kernels of its own.
+    own = torch.is_autocast_enabled("cuda") or torch.compiler.is_compiling()
+    if h.is_cuda and not own and h.is_contiguous():
+        return _Product.apply(h, weight)  # type: ignore[no-any-return]
+    return torch.bmm(h, weight)
+
+
+def split(count: int, nodes: int) -> int:
+    """Into how many equal parts the nodes are split: at most a part for each of ``PARTS / count`` and ``SHORTEST`` nodes."""
+    most = min(max(PARTS // count, 1), max(nodes // SHORTEST, 1))
+    return next(parts for parts in range(most, 0, -1) if nodes % parts == 0)
+
+
+def weight_gradient(h: Tensor, grad: Tensor, parts: int) -> Tensor:
+    """The gradient of ``weight``: its inner dimension is the nodes, long, and its result small.
+
+    One product would keep a few multiprocessors busy; parts of it fill the GPU and are added up in a fixed order.
+    """
+    if parts == 1:
+        return torch.bmm(h.transpose(1, 2), grad)
+    count, nodes, _ = h.shape
+    rows = (count * parts, nodes // parts, -1)
+    products = torch.bmm(h.view(*rows).transpose(1, 2), grad.view(*rows))
+    return _summed(products.view(count, parts, -1)).view(count, h.size(2), -1)
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
+def _summed(parts: Tensor) -> Tensor:
+    if parts.is_cuda and parts.dtype == torch.float32 and _has_triton():
+        from gnas.kernels.fused.triton_sums import sum_parts
+
+        return sum_parts(parts)
+    return parts.sum(1)
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, weight: Tensor) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(h, weight)
+        return torch.bmm(h, weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        h, weight = ctx.saved_tensors
+        grad = grad.contiguous()
+        grad_h = torch.bmm(grad, weight.transpose(1, 2)) if ctx.needs_input_grad[0] else None
+        return grad_h, weight_gradient(h, grad, split(h.size(0), h.size(1)))

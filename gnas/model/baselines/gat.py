@@ -1,0 +1,72 @@
+"""GAT: Velickovic et al., Graph Attention Networks, ICLR 2018."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gnas.graph import GraphBatch
+from gnas.kernels.aggregate import aggregate, weighted_sum
+from gnas.model.baselines.base import Baseline, BatchNorm, Edges, stack
+from gnas.model.task import Task
+
+
+class GAT(Baseline):
+    r"""Graph attention, ``heads`` heads of ``channels`` each.
+
+    .. math::
+        z = W h, \qquad
+        \alpha_{ij} = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(a_s \cdot z_j + a_t \cdot z_i), \qquad
+        h_i' = h_i + \mathrm{ELU}(\mathrm{BN}(\|_{heads} \sum_j \alpha_{ij} z_j))
+
+    No self loops are added: PyG's ``GATConv(add_self_loops=False, bias=False)``. As in the benchmark the last layer has
+    one head of the full width. ``dropout`` acts on each layer's input, not on the attention.
+    """
+
+    def __init__(
+        self, task: Task, channels: int = 18, num_layers: int = 4, dropout: float = 0.0, heads: int = 8
+    ) -> None:
+        width = heads * channels
+
+        def layer(number: int) -> GATLayer:
+            return GATLayer(width, heads if number < num_layers - 1 else 1, dropout)
+
+        super().__init__(task, width, stack(num_layers, layer))
+        self.channels, self.heads = channels, heads
+
+    def run(self, batch: GraphBatch) -> Tensor:
+        h, edges = self.encoder(batch), Edges.of(batch)
+        for layer in self.layers:
+            h = layer(h, batch, edges)
+        return self.head(h, batch)
+
+
+class GATLayer(nn.Module):
+    """Attention over incoming edges in several heads, batch norm, ELU, residual."""
+
+    def __init__(self, width: int, heads: int, dropout: float, slope: float = 0.2) -> None:
+        super().__init__()
+        self.heads, self.dropout, self.slope = heads, dropout, slope
+        self.linear = nn.Linear(width, width, bias=False)
+        self.source = nn.Parameter(torch.empty(1, heads, width // heads))
+        self.target = nn.Parameter(torch.empty(1, heads, width // heads))
+        self.norm = BatchNorm(width)
+        for weight in (self.linear.weight, self.source, self.target):
+            nn.init.xavier_normal_(weight, gain=nn.init.calculate_gain("relu"))
+
+    def forward(self, h: Tensor, batch: GraphBatch, edges: Edges) -> Tensor:
+        out = self.attend(self.linear(F.dropout(h, self.dropout, self.training)), edges)
+        return h + F.elu(self.norm(out, batch.node_mask))
+
+    def attend(self, z: Tensor, edges: Edges) -> Tensor:
+        """Attention-weighted mean over senders; zeros without any."""
+        heads = z.unflatten(1, (self.heads, -1))
+        from_source, from_target = (heads * self.source).sum(-1), (heads * self.target).sum(-1)
+        score = F.leaky_relu(edges.at_sources(from_source) + edges.at_targets(from_target), self.slope)
+        # Softmax does not see a constant added at a node, so the largest score may go without a gradient.
+        highest = aggregate(score.detach(), edges.incoming, "max")
+        weight = torch.exp(score - edges.at_targets(highest))
+        total, weights = weighted_sum(z, weight, edges.neighbors), aggregate(weight, edges.incoming, "sum")
+        # The largest weight is 1: a sum below 1 is the 0 of a node without senders.
+        return (total.view_as(heads) / weights.clamp_min(1)[:, :, None]).flatten(1)

@@ -1,0 +1,65 @@
+"""GatedGCN: Bresson and Laurent, Residual Gated Graph ConvNets, 2017."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gnas.graph import GraphBatch
+from gnas.kernels.aggregate import aggregate, weighted_sum
+from gnas.model.baselines.base import Baseline, BatchNorm, Edges, stack
+from gnas.model.task import Task
+
+
+class GatedGCN(Baseline):
+    r"""Gated graph convolutions with an edge state.
+
+    .. math::
+        \hat e_{ij} = C e_{ij} + D h_i + E h_j, \qquad
+        h_i' = h_i + \mathrm{ReLU}(\mathrm{BN}(A h_i + \frac{\sum_j \sigma(\hat e_{ij}) \odot B h_j}
+        {\sum_j \sigma(\hat e_{ij}) + 10^{-6}})), \qquad
+        e_{ij}' = e_{ij} + \mathrm{ReLU}(\mathrm{BN}(\hat e_{ij}))
+
+    The edge state starts as a linear map of the constant 1. There is one difference to the benchmark: nothing reads the
+    edge state that leaves the last layer, so it is not computed, and its batch norm is left out.
+    """
+
+    def __init__(self, task: Task, channels: int = 70, num_layers: int = 4, dropout: float = 0.0) -> None:
+        def layer(number: int) -> GatedGCNLayer:
+            return GatedGCNLayer(channels, dropout, last=number == num_layers - 1)
+
+        super().__init__(task, channels, stack(num_layers, layer))
+        self.channels = channels
+        self.edge_encoder = nn.Linear(1, channels)
+
+    def run(self, batch: GraphBatch) -> Tensor:
+        h, edges = self.encoder(batch), Edges.of(batch)
+        e = self.edge_encoder(h.new_ones(1, 1))  # the same row for every edge, until the first layer changes it
+        for layer in self.layers:
+            h, e = layer(h, e, batch, edges)
+        return self.head(h, batch)
+
+
+class GatedGCNLayer(nn.Module):
+    """Neighbours weighed by gates of the edges; batch norm, ReLU and residual for nodes and edges."""
+
+    def __init__(self, channels: int, dropout: float, last: bool = False) -> None:
+        super().__init__()
+        self.channels, self.dropout = channels, dropout
+        self.nodes = nn.Linear(channels, 4 * channels)  # A, D, B and E of the formula in one product
+        self.edges = nn.Linear(channels, channels)  # C
+        self.norm = BatchNorm(channels)
+        self.edge_norm = None if last else BatchNorm(channels)
+
+    def forward(self, h: Tensor, e: Tensor, batch: GraphBatch, edges: Edges) -> tuple[Tensor, Tensor]:
+        d = self.channels
+        own, gate_target, value, gate_source = self.nodes(h).split(d, dim=1)
+        gate = self.edges(e) + edges.at_targets(gate_target) + edges.at_sources(gate_source)
+        weight = torch.sigmoid(gate)
+        total, weights = weighted_sum(value, weight, edges.neighbors), aggregate(weight, edges.incoming, "sum")
+        out = self.norm.relu(own + total / (weights + 1e-6), batch.node_mask)
+        h = F.dropout(h + out, self.dropout, self.training)
+        if self.edge_norm is not None:
+            e = F.dropout(e + self.edge_norm.relu(gate, edges.mask), self.dropout, self.training)
+        return h, e

@@ -1,0 +1,74 @@
+"""GIN: Xu et al., How Powerful are Graph Neural Networks?, ICLR 2019."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gnas.graph import GraphBatch
+from gnas.kernels.aggregate import aggregate
+from gnas.model.baselines.base import Baseline, BatchNorm, stack
+from gnas.model.task import Task
+
+
+class GIN(Baseline):
+    r"""Graph isomorphism network: :math:`h_i' = h_i + \mathrm{ReLU}(\mathrm{BN}(f((1 + \epsilon) h_i + \sum_j h_j)))`.
+
+    :math:`f` is Linear-BN-ReLU-Linear and :math:`\epsilon` is learned: PyG's ``GINConv(f, train_eps=True)``. As in the
+    benchmark the output is a sum of linear maps, one of the encoder's nodes and one of each layer's, and a graph is
+    read out by summing its nodes, whatever readout the task names.
+    """
+
+    def __init__(self, task: Task, channels: int = 110, num_layers: int = 4, dropout: float = 0.0) -> None:
+        layers = stack(num_layers, lambda _: GINLayer(channels, dropout))
+        super().__init__(task, channels, layers, GINHead(task, channels, num_layers + 1))
+        self.channels = channels
+
+    def run(self, batch: GraphBatch) -> Tensor:
+        hidden = [self.encoder(batch)]
+        for layer in self.layers:
+            hidden.append(layer(hidden[-1], batch))
+        return self.head(hidden, batch)
+
+
+class GINLayer(nn.Module):
+    """Own features and the neighbours' sum through a two-layer MLP, batch norm, ReLU, residual."""
+
+    def __init__(self, channels: int, dropout: float) -> None:
+        super().__init__()
+        self.eps = nn.Parameter(torch.zeros(1))
+        self.first = nn.Linear(channels, channels)
+        self.first_norm = BatchNorm(channels)
+        self.second = nn.Linear(channels, channels)
+        self.norm = BatchNorm(channels)
+        self.dropout = dropout
+
+    def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        out = (1 + self.eps) * h + aggregate(h, batch.neighbors, "sum")
+        out = self.first_norm.relu(self.first(out), batch.node_mask)
+        out = self.norm.relu(self.second(out), batch.node_mask)
+        return F.dropout(h + out, self.dropout, self.training)
+
+
+class GINHead(nn.Module):
+    r"""Sum of linear maps of every layer's readout: :math:`\sum_l (W_l \sum_i h_i^{(l)} + b_l)`."""
+
+    def __init__(self, task: Task, channels: int, count: int) -> None:
+        super().__init__()
+        self.level = task.level
+        width = 2 * channels if task.level == "edge" else channels
+        self.linears = nn.ModuleList(nn.Linear(width, task.num_outputs) for _ in range(count))
+
+    def forward(self, hidden: list[Tensor], batch: GraphBatch) -> Tensor:
+        scores = [linear(self.read(h, batch)) for linear, h in zip(self.linears, hidden, strict=True)]
+        return torch.stack(scores).sum(0)
+
+    def read(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        """One row for each graph, node or edge."""
+        if self.level == "graph":
+            return aggregate(h, batch.members, "sum")
+        if self.level == "edge":
+            edges = batch.neighbors
+            return torch.cat([h.index_select(0, edges.source), h.index_select(0, edges.target)], dim=1)
+        return h

@@ -1,0 +1,42 @@
+"""MLP: every node on its own, no edges."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gnas.graph import GraphBatch
+from gnas.model.baselines.base import Baseline, stack
+from gnas.model.task import Task
+
+
+class MLP(Baseline):
+    r"""Nodes without a graph: :math:`h_i' = \mathrm{ReLU}(W h_i + b)`, ``num_layers`` times.
+
+    As in the benchmark there is no BatchNorm and no residual, and the encoder of continuous input is the first layer.
+    """
+
+    def __init__(self, task: Task, channels: int = 150, num_layers: int = 4, dropout: float = 0.0) -> None:
+        layers = stack(num_layers, lambda _: MLPLayer(channels, dropout))
+        super().__init__(task, channels, layers if task.categories else layers[1:])
+        self.channels, self.dropout = channels, dropout
+
+    def run(self, batch: GraphBatch) -> Tensor:
+        h = self.encoder(batch)
+        if not self.task.categories:
+            h = F.dropout(F.relu(h), self.dropout, self.training)
+        for layer in self.layers:
+            h = layer(h)
+        return self.head(h, batch)
+
+
+class MLPLayer(nn.Module):
+    """Linear, ReLU, dropout."""
+
+    def __init__(self, channels: int, dropout: float) -> None:
+        super().__init__()
+        self.linear = nn.Linear(channels, channels)
+        self.dropout = dropout
+
+    def forward(self, h: Tensor) -> Tensor:
+        return F.dropout(F.relu(self.linear(h)), self.dropout, self.training)

@@ -1,0 +1,63 @@
+"""MoNet: Monti et al., Geometric Deep Learning on Graphs and Manifolds using Mixture Model CNNs, CVPR 2017."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gnas.graph import GraphBatch
+from gnas.kernels.aggregate import weighted_sum
+from gnas.model.baselines.base import Baseline, BatchNorm, Edges, stack
+from gnas.model.task import Task
+
+
+class MoNet(Baseline):
+    r"""Mixture of ``kernels`` Gaussians over pseudo-coordinates of the edges, made from the in-degrees of their ends.
+
+    .. math::
+        u_{ij} = \tanh(V [(\deg_j + 1)^{-1/2}, (\deg_i + 1)^{-1/2}] + v), \qquad
+        w_k(u) = \exp(-\tfrac12 \|\sigma_k^{-1} \odot (u - \mu_k)\|^2), \qquad
+        h_i' = h_i + \mathrm{ReLU}(\mathrm{BN}(\sum_j \sum_k w_k(u_{ij}) W_k h_j)) + b
+
+    The sum over j and k is PyG's ``GMMConv(aggr="add")`` on :math:`u`, without root weight and bias.
+    """
+
+    def __init__(
+        self, task: Task, channels: int = 90, num_layers: int = 4, dropout: float = 0.0, kernels: int = 3
+    ) -> None:
+        super().__init__(task, channels, stack(num_layers, lambda _: MoNetLayer(channels, dropout, kernels)))
+        self.channels = channels
+
+    def run(self, batch: GraphBatch) -> Tensor:
+        h, edges = self.encoder(batch), Edges.of(batch)
+        scale = (batch.neighbors.degree() + 1).to(h.dtype).rsqrt()[:, None]
+        ends = torch.cat([edges.at_sources(scale), edges.at_targets(scale)], dim=1)
+        for layer in self.layers:
+            h = layer(h, ends, batch, edges)
+        return self.head(h, batch)
+
+
+class MoNetLayer(nn.Module):
+    """Gaussian-weighted sum over neighbours, batch norm, ReLU, residual, bias."""
+
+    def __init__(self, channels: int, dropout: float, kernels: int, coordinates: int = 2) -> None:
+        super().__init__()
+        self.kernels, self.dropout = kernels, dropout
+        self.project = nn.Linear(2, coordinates)
+        self.mean = nn.Parameter(0.1 * torch.randn(kernels, coordinates))
+        self.inverse_sigma = nn.Parameter(torch.ones(kernels, coordinates))
+        self.linear = nn.Linear(channels, kernels * channels, bias=False)
+        self.norm = BatchNorm(channels)
+        self.bias = nn.Parameter(torch.zeros(channels))
+        nn.init.xavier_normal_(self.linear.weight, gain=nn.init.calculate_gain("relu"))
+
+    def forward(self, h: Tensor, ends: Tensor, batch: GraphBatch, edges: Edges) -> Tensor:
+        by_kernel = weighted_sum(self.linear(h), self.weights(ends), edges.neighbors)
+        out = self.norm.relu(by_kernel.unflatten(1, (self.kernels, -1)).sum(1), batch.node_mask)
+        return F.dropout(h + out + self.bias, self.dropout, self.training)
+
+    def weights(self, ends: Tensor) -> Tensor:
+        """Weight of each kernel on each edge: ``[edges, 2] -> [edges, kernels]``."""
+        u = torch.tanh(self.project(ends))[:, None]
+        return torch.exp(-0.5 * ((u - self.mean) * self.inverse_sigma).square().sum(-1))

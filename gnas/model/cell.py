@@ -1,0 +1,128 @@
+"""A cell: the walk through the three levels, the fusion of its outputs, norm and residual.
+
+One class serves both ends of the search. A link carries one or several candidate operations: a supernet's cell has all
+of them, mixed by weights it is handed; a found cell has one a link and needs no weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gnas.arch.genotype import CellGenotype
+from gnas.arch.space import SpaceLink
+from gnas.errors import InputError
+from gnas.graph import GraphBatch
+from gnas.kernels import fused
+from gnas.model.operations import StackedBatchNorm, StackedLinear
+from gnas.model.stage import CellConfig, Slot, Stage
+
+
+class Cell(nn.Module):
+    """One layer: ``nodes[j] = sum of operations on links into j``, outputs fused by FC-BN-ReLU, plus the input."""
+
+    def __init__(
+        self,
+        links: Sequence[SpaceLink],
+        outputs: Sequence[int],
+        channels: int,
+        config: CellConfig,
+        level: Callable[[int], int],
+    ) -> None:
+        super().__init__()
+        self.outputs, self.config = tuple(outputs), config
+        candidates = [(link, operation) for link in links for operation in link.candidates]
+        slots = [Slot(k.source, k.target, name, n) for n, (k, name) in enumerate(candidates) if name != "zero"]
+        stages = [Stage(group, channels, config) for group in _group(slots, level)]
+        self.stages = nn.ModuleList(stages)
+        width = channels * len(self.outputs) if config.fusion == "concat" else channels
+        self.fuse = StackedLinear(1, width, channels, bias=not config.norm)
+        self.norm = StackedBatchNorm(1, channels) if config.norm else None
+        self.alone = fused.Groups([0])
+        # A cell's flat mixing weights, regrouped so that each stage reads a slice.
+        self.register_buffer(
+            "order", torch.tensor([s.index for stage in stages for s in stage.slots]), persistent=False
+        )
+        self.sizes = [len(stage.slots) for stage in stages]
+
+    order: Tensor
+
+    @staticmethod
+    def from_genotype(cell: CellGenotype, channels: int, config: CellConfig) -> Cell:
+        """The cell a genotype describes; branches that never reach the output are left out."""
+        live = set(cell.live())
+        links = [SpaceLink(k.source, k.target, (k.operation,)) for k in cell.links if k.target in live]
+        return Cell(links, cell.output_nodes(), channels, config, cell.level)
+
+    def forward(self, x: Tensor, batch: GraphBatch, weights: Tensor | None = None) -> Tensor:
+        """``weights``: one number for each candidate of each link, in the order the links were given."""
+        nodes = self.walk(x, batch, weights)
+        out = self.fuse(self._fused([nodes[j] for j in self.outputs])[None])
+        out = self._activated(out, batch.node_mask).squeeze(0)
+        out = F.dropout(out, self.config.dropout, self.training) if self.config.dropout else out
+        return x + out if self.config.residual else out
+
+    def walk(self, x: Tensor, batch: GraphBatch, weights: Tensor | None = None) -> dict[int, Tensor]:
+        """All latent nodes, the input being node 0."""
+        nodes = {0: x}
+        shares: Sequence[Tensor | None] = [None] * len(self.sizes)
+        if weights is not None:
+            shares = weights.index_select(0, self.order).split(self.sizes)
+        for stage, share in zip(self.in_order(), shares, strict=True):
+            nodes.update(zip(stage.targets, stage(nodes, x, batch, share), strict=True))
+        return nodes
+
+    def in_order(self) -> list[Stage]:
+        """The stages, first to last."""
+        return cast("list[Stage]", list(self.stages))
+
+    def _activated(self, out: Tensor, mask: Tensor | None) -> Tensor:
+        norm = self.norm
+        if norm is not None and fused.serves(self.training) and not self.config.slope:
+            return norm.relu_mix(out, mask, None, self.alone)
+        out = out if norm is None else norm(out, mask)
+        return F.leaky_relu(out, self.config.slope) if self.config.slope else F.relu(out)
+
+    @torch.no_grad()
+    def inherit(self, other: Cell) -> None:
+        """Copy weights and running statistics from a cell that has, among others, all of this cell's operations."""
+        theirs = {key: place for stage in other.in_order() for key, place in stage.places().items()}
+        for stage in self.in_order():
+            for key, mine in stage.places().items():
+                for (own, row), (source, source_row) in zip(mine, theirs[key], strict=True):
+                    for name, value in source.state_dict().items():
+                        own.state_dict()[name][row].copy_(value[source_row])
+        weight: Tensor = other.fuse.weight
+        if self.config.fusion == "concat":
+            blocks = weight.chunk(len(other.outputs), dim=1)
+            weight = torch.cat([blocks[other.outputs.index(j)] for j in self.outputs], dim=1)
+        self.fuse.weight.copy_(weight)
+        if self.fuse.bias is not None and other.fuse.bias is not None:
+            self.fuse.bias.copy_(other.fuse.bias)
+        if self.norm is not None and other.norm is not None:
+            self.norm.load_state_dict(other.norm.state_dict())
+
+    def _fused(self, branches: list[Tensor]) -> Tensor:
+        if self.config.fusion == "concat":
+            return torch.cat(branches, dim=1)
+        stacked = torch.stack(branches)
+        if self.config.fusion == "max":
+            return stacked.amax(0)
+        return stacked.sum(0) if self.config.fusion == "sum" else stacked.mean(0)
+
+
+def _group(slots: Sequence[Slot], level: Callable[[int], int]) -> list[list[Slot]]:
+    """Slots by the moment their source is complete, level by level: all aggregations fall into one stage, one pass."""
+    rank = {0: 0}
+    groups: dict[tuple[int, int], list[Slot]] = {}
+    for slot in sorted(slots, key=lambda s: s.target):
+        if slot.source not in rank:
+            raise InputError(f"link {slot.source} -> {slot.target} starts at a node that nothing reaches")
+        moment = rank[slot.source] if level(slot.source) == level(slot.target) else 0
+        rank[slot.target] = max(rank.get(slot.target, 0), moment + 1)
+        groups.setdefault((level(slot.target), moment), []).append(slot)
+    return [groups[key] for key in sorted(groups)]

@@ -1,0 +1,277 @@
+"""A found network as code that people can read: plain layers, one attribute for each operation.
+
+``module_source`` writes the module; ``exported_views`` are the network's weights under the names the module has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment, StrictUndefined
+from torch import Tensor, nn
+
+from gnas.arch.genotype import CellGenotype, Link
+from gnas.errors import InputError
+from gnas.model.cell import Cell
+from gnas.model.export_template import BODY, FORMULAS, HEAD, formula
+from gnas.model.network import GraphModule, Network
+from gnas.model.operations import StackedBatchNorm, StackedLinear, Variant, variant
+from gnas.model.stage import CellConfig, Stage
+from gnas.model.task import Task
+
+WIDTH = 100  # of a line of code
+MEASURED = {"size": "batch", "degree": "edge_index"}  # what each is counted from
+MEASURE_WORDS = {"size": "the nodes of its graph", "degree": "the edges that lead to it"}
+JINJA = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, keep_trailing_newline=True)
+
+
+@dataclass(frozen=True)
+class Code:
+    """A class of the module: its layers, and the steps of its ``forward``."""
+
+    name: str
+    doc: str
+    layers: tuple[str, ...] = ()
+    reads: str = "h: Tensor"
+    steps: tuple[str, ...] = ()
+
+
+def module_source(network: Network, about: str) -> str:
+    """The text of the module; ``about`` is its first line."""
+    as_exportable(network)
+    task, kind, config = network.task, variant(network.genotype.variant), cells_of(network)[0].config
+    stack = _cell_names(network)
+    first = [stack.index(name) for name in dict.fromkeys(stack)]
+    used = {link.operation for cell in network.genotype for link in _live(cell)}
+    operations = [_operation(name, kind) for name in FORMULAS if name in used and not _inline(name, kind)]
+    cells = [_cell(stack[place], network.genotype[place], config) for place in first]
+    steps = [step for one in (*operations, *cells) for step in one.steps]
+    body = JINJA.from_string(BODY).render(
+        task=task,
+        channels=network.channels,
+        norm=config.norm,
+        aggregates=any("aggregate(" in step for step in steps),
+        transforms=any("self.transform(" in step for step in steps),
+        operations=operations,
+        cells=cells,
+        stack=stack,
+        summary=_summary(task, len(stack)),
+        offsets=[sum(task.categories[:k]) for k in range(len(task.categories))],
+        head=_head(network),
+        factors=_factors(task),
+        measured=", ".join(MEASURED[name] for name in task.structure),
+        measure_words=" and ".join(MEASURE_WORDS[name] for name in task.structure),
+        output=_output(task),
+    )
+    head = JINJA.from_string(HEAD).render(
+        task=task, about=safe_text(about), imports=_imports(body), constants=_constants(task)
+    )
+    return head + body
+
+
+def as_exportable(model: GraphModule) -> Network:
+    """The network itself; an error if it cannot be written out."""
+    if not isinstance(model, Network):
+        raise InputError(f"only found networks are exported, and this is a {type(model).__name__}")
+    known = {*FORMULAS, "skip"} - {*(cells_of(model)[0].config.operations or ())}
+    own = sorted({link.operation for cell in model.genotype for link in _live(cell)} - known)
+    if own:
+        raise InputError(
+            f"operations of your own cannot be exported: {', '.join(own)}; predict with gnas where they are installed "
+            "(gnas predict, gnas.load_model), or search without them"
+        )
+    return model
+
+
+def cells_of(network: Network) -> list[Cell]:
+    """The cells in order."""
+    return [cell for cell in network.cells if isinstance(cell, Cell)]
+
+
+def safe_text(text: str) -> str:
+    """One line that can stand in a docstring or in Markdown whatever it was: no quotes, backslashes or controls."""
+    clean = "".join(c if c.isprintable() and c not in '"\\`|<>' else " " for c in text)
+    return " ".join(clean.encode(errors="replace").decode().split())[:200]
+
+
+def quoted(text: str) -> str:
+    """A text as Python writes it, in double quotes where it can."""
+    plain = repr(text)
+    return f'"{plain[1:-1]}"' if plain[0] == "'" and '"' not in plain and "\\'" not in plain else plain
+
+
+def _imports(body: str) -> list[str]:
+    found = ["import torch"] if re.search(r"\btorch\.", body) else []
+    found += ["import torch.nn.functional as F", "from safetensors.torch import load_file"]
+    found += ["from torch import Tensor, nn"]
+    return found + (["from torch_geometric.utils import scatter"] if "scatter(" in body else [])
+
+
+def _constants(task: Task) -> list[str]:
+    pairs = (("MEASURE_CENTER", task.structure_center), ("MEASURE_SCALE", task.structure_scale))
+    measured = [line for name, values in pairs for line in _listed(f"{name} = [", map(repr, values), "]") if values]
+    return [*measured, *_target_constants(task)]
+
+
+def _target_constants(task: Task) -> list[str]:
+    if task.kind == "classification":
+        return _listed("LABELS = [", map(quoted, task.labels), "]") if task.labels else []
+    if not _factors(task):
+        return []
+    reason = "# The network learned standardised targets."
+    return [reason, *_numbers("SCALE", task.scale), *_numbers("CENTER", task.center)]
+
+
+def _numbers(name: str, values: Sequence[float]) -> list[str]:
+    return [f"{name} = {values[0]!r}"] if len(values) == 1 else _listed(f"{name} = [", map(repr, values), "]")
+
+
+def _listed(before: str, items: Iterable[str], after: str) -> list[str]:
+    """Items in one line if they fit, else one a line."""
+    items = list(items)
+    line = before + ", ".join(items) + after
+    return [line] if len(line) <= WIDTH else [before, *(f"    {item}," for item in items), after]
+
+
+def _branches(text: str) -> str:
+    """The docstring of a cell: its formula in one line if it fits, else one branch a line."""
+    lines = [text] if len(text) <= WIDTH else ["Its branches:\n", *text.strip("[]").split(" | "), ""]
+    return "\n    ".join(lines)
+
+
+# -- operations and cells ------------------------------------------------------------------------------------------
+
+
+def _inline(operation: str, kind: Variant) -> bool:
+    """Whether an operation is a single expression without weights: it then needs no class."""
+    if operation == "skip":
+        return True
+    code = formula(operation, kind)
+    return operation in kind.bare and not code.layers and not code.steps
+
+
+def _operation(name: str, kind: Variant) -> Code:
+    code, bare = formula(name, kind), name in kind.bare
+    reads = f"h: Tensor, {code.reads}: Tensor" if code.reads else "h: Tensor"
+    layers = code.layers if bare else (*code.layers, "self.transform = Transform(channels)")
+    value = code.value if bare else f"self.transform({code.value})"
+    return Code(name.capitalize(), code.doc, layers, reads, (*code.steps, f"return {value}"))
+
+
+def _live(cell: CellGenotype) -> list[Link]:
+    live = cell.live()
+    return [link for link in cell.links if link.target in live]
+
+
+def _cell_names(network: Network) -> list[str]:
+    """The class of each cell: named after the first cell of its kind."""
+    known: dict[CellGenotype, str] = {}
+    for number, cell in enumerate(network.genotype, start=1):
+        known.setdefault(cell, f"Cell{number}")
+    return [known[cell] if len(known) > 1 else "Cell" for cell in network.genotype]
+
+
+def _cell(name: str, genotype: CellGenotype, config: CellConfig) -> Code:
+    layers: list[str] = []
+    steps: list[str] = []
+    values = {0: "x"}
+    for link in _live(genotype):
+        source, node, attribute = values[link.source], f"h{link.target}", f"{link.operation}_{link.target}"
+        code = FORMULAS["identity"] if link.operation == "skip" else formula(link.operation, config.variant)
+        if not _inline(link.operation, config.variant):
+            layers.append(f"self.{attribute} = {link.operation.capitalize()}(channels)")
+            steps.append(f"{node} = self.{attribute}({', '.join(filter(None, (source, code.reads)))})")
+        elif code.value == "h":  # the same value under another number
+            node = source
+        else:
+            steps.append(f"{node} = {code.value.replace('(h, ', f'({source}, ')}")
+        values[link.target] = node
+    branches = [values[node] for node in genotype.output_nodes()]
+    width = f"{len(branches)} * channels" if config.fusion == "concat" and len(branches) > 1 else "channels"
+    layers.append(f"self.fuse = nn.Linear({width}, channels{', bias=False' if config.norm else ''})")
+    layers += ["self.norm = nn.BatchNorm1d(channels)"] if config.norm else []
+    steps += _fusion(branches, config)
+    return Code(name, _branches(str(genotype.tree())), tuple(layers), steps=tuple(steps))
+
+
+def _fusion(branches: list[str], config: CellConfig) -> list[str]:
+    """How the cell's outputs become one: the end of its ``forward``."""
+    name, lines = branches[0], []
+    if len(branches) > 1:
+        name = "out"
+        before, after = ("torch.cat([", "], dim=1)") if config.fusion == "concat" else ("torch.stack([", "])")
+        after += {"concat": "", "sum": ".sum(dim=0)", "mean": ".mean(dim=0)", "max": ".amax(dim=0)"}[config.fusion]
+        lines = _listed(f"out = {before}", branches, after)
+    value = f"self.norm(self.fuse({name}))" if config.norm else f"self.fuse({name})"
+    value = f"F.leaky_relu({value}, {config.slope!r})" if config.slope else f"F.relu({value})"
+    if config.dropout:
+        lines.append(f"out = {value}")
+        value = f"F.dropout(out, {config.dropout!r}, self.training)"
+    return [*lines, f"return x + {value}" if config.residual else f"return {value}"]
+
+
+# -- before and after the cells ------------------------------------------------------------------------------------
+
+
+def _head(network: Network) -> list[str]:
+    layers = [f"nn.Linear({layer.in_features}, {layer.out_features})" for layer in network.head.layers]
+    return [text for layer in layers for text in (layer, "nn.ReLU()")][:-1]
+
+
+def _factors(task: Task) -> list[str]:
+    """What brings the output of a regression to the target's own unit; nothing where it already is."""
+    if task.kind != "regression" or not (any(task.center) or any(scale != 1 for scale in task.scale)):
+        return []
+    return [n if len(v) == 1 else f"out.new_tensor({n})" for n, v in (("SCALE", task.scale), ("CENTER", task.center))]
+
+
+def _summary(task: Task, cells: int) -> str:
+    count = f"{cells} cells" if cells > 1 else "one cell"
+    return f"Input to embeddings, {count}, {'readout, ' if task.level == 'graph' else ''}head."
+
+
+def _output(task: Task) -> str:
+    what = "The predicted value in its own unit" if task.kind == "regression" else "The logits of the classes"
+    return f"{what}, one row for each {task.level}{', in the order of edge_index' if task.level == 'edge' else ''}."
+
+
+# -- weights -------------------------------------------------------------------------------------------------------
+
+
+def exported_views(model: GraphModule) -> dict[str, Tensor]:
+    """A found network's weights in the names and shapes the module has, as views: a stack of layers holds one slice for
+    each operation, the module has one plain layer for each."""
+    network = as_exportable(model)
+    encoder = network.encoder
+    first = {"weight": encoder.weight.detach()} if encoder.categories else encoder.linear.state_dict()
+    found: dict[str, Tensor] = {f"encoder.{name}": value for name, value in first.items()}
+    if encoder.structure:
+        found["measured.weight"] = encoder.measured.weight.detach()
+    for number, cell in enumerate(cells_of(network), start=1):
+        for stage in (stage for stage in cell.stages if isinstance(stage, Stage)):
+            for (_, target, operation), places in stage.places().items():
+                for module, row in places:
+                    part = "transform." if module is stage.transform else ""
+                    found |= _slices(module, row, f"cell_{number}.{operation}_{target}.{part}")
+        found |= _slices(cell.fuse, 0, f"cell_{number}.fuse.")
+        if cell.norm is not None:
+            found |= _slices(cell.norm, 0, f"cell_{number}.norm.")
+    for number, layer in enumerate(network.head.layers):  # between two layers of the exported head stands a ReLU
+        found |= {f"head.{2 * number}.{name}": value for name, value in layer.state_dict().items()}
+    return found
+
+
+def _slices(module: nn.Module, row: int, prefix: str) -> dict[str, Tensor]:
+    """One operation's part of every stacked layer in ``module``."""
+    found: dict[str, Tensor] = {}
+    for name, layer in module.named_modules():
+        path = f"{prefix}{name}." if name else prefix
+        if isinstance(layer, StackedLinear):
+            found[f"{path}weight"] = layer.weight.detach()[row].T
+            if layer.bias is not None:
+                found[f"{path}bias"] = layer.bias.detach()[row, 0]
+        elif isinstance(layer, StackedBatchNorm):
+            found |= {path + key: value[row, 0] for key, value in layer.state_dict().items()}
+    return found

@@ -1,0 +1,179 @@
+"""GraphNAS's own coarse space: what is chosen for each layer, and an architecture as a value."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from gnas.arch.authors import load_genotype
+from gnas.arch.genotype import Genotype
+from gnas.errors import InputError, choose, located
+from gnas.files import digits, mapping, of_format, parse_yaml, read_text, sequence, short, write_atomic
+from gnas.model.network import GraphModule
+from gnas.model.task import Task
+
+ATTENTIONS = ("gat", "gcn", "cos", "const", "sym-gat", "linear", "gene_linear")
+AGGREGATORS = ("sum", "mean-pooling", "max-pooling", "mlp")
+ACTIVATIONS = ("sigmoid", "tanh", "relu", "linear", "softplus", "leaky_relu", "relu6", "elu")
+HEADS = (1, 2, 4, 6, 8, 16)
+WIDTHS = (4, 8, 16, 32, 64, 128, 256)
+
+
+@dataclass(frozen=True)
+class LayerChoice:
+    """One layer: ``heads`` heads of ``width`` channels."""
+
+    attention: str
+    aggregator: str
+    activation: str
+    heads: int
+    width: int
+
+    def __post_init__(self) -> None:
+        choose(self.attention, ATTENTIONS, "attention")
+        choose(self.aggregator, AGGREGATORS, "aggregator")
+        choose(self.activation, ACTIVATIONS, "activation")
+        if not (1 <= self.heads <= 1024 and 1 <= self.width <= 4096):
+            raise InputError(f"{self.heads} heads of {self.width} channels; allowed: 1 to 1024 heads of 1 to 4096")
+
+    def __str__(self) -> str:
+        return f"{self.activation}({self.aggregator}({self.attention}, {self.heads} x {self.width}))"
+
+
+@dataclass(frozen=True)
+class GraphNASArchitecture:
+    """What a GraphNAS search finds. It is no genotype of GAP cells, but answers the same questions.
+
+    ``id``, ``depth()``, ``formulas()``, ``to_yaml()`` and ``save()`` are a genotype's; ``build(task)`` makes the network,
+    since its widths are part of the architecture. ``channels`` is the width of the input embedding.
+    """
+
+    layers: tuple[LayerChoice, ...]
+    channels: int = 64
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        if not self.layers or not all(isinstance(layer, LayerChoice) for layer in self.layers):
+            raise InputError("a GraphNAS architecture is made of at least one LayerChoice")
+        if not 1 <= self.channels <= 65536:
+            raise InputError(f"channels is {self.channels}; allowed: 1 to 65536")
+
+    @property
+    def id(self) -> str:
+        """Ten hex digits of the content."""
+        return hashlib.sha256(self.to_yaml().encode()).hexdigest()[:10]
+
+    def depth(self) -> int:
+        """Every layer passes messages."""
+        return len(self.layers)
+
+    def formulas(self) -> tuple[str, ...]:
+        """One formula a layer, such as ``relu(sum(gat, 4 x 16))``."""
+        return tuple(str(layer) for layer in self.layers)
+
+    def build(self, task: Task) -> GraphModule:
+        """The network, not trained."""
+        from gnas.model.graphnas_layers import GraphNASNetwork
+
+        return GraphNASNetwork(self, task)
+
+    def to_yaml(self) -> str:
+        lines = ["format: gnas-graphnas", "version: 1", f"channels: {self.channels}", "layers:"]
+        for layer in self.layers:
+            values = [f"{f.name}: {getattr(layer, f.name)}" for f in fields(layer)]
+            lines += [f"- {values[0]}", *(f"  {value}" for value in values[1:])]
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def from_yaml(cls, text: str, source: str = "<string>") -> GraphNASArchitecture:
+        """Read ``to_yaml``'s text; ``source`` names it in errors."""
+        found = parse_yaml(text, source)
+        with located(source):
+            document = of_format(found, "gnas-graphnas", ("channels", "layers"))
+            layers = []
+            for number, entry in enumerate(sequence(document["layers"], "layers"), start=1):
+                with located(f"layer {number}"):
+                    layers.append(_layer_from(entry))
+            return cls(tuple(layers), digits(document["channels"], "channels"))
+
+    @classmethod
+    def load(cls, path: str | Path) -> GraphNASArchitecture:
+        """Read a file that ``save`` wrote."""
+        return cls.from_yaml(read_text(path), str(path))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the YAML file; a crash leaves the old file or the new one."""
+        return write_atomic(path, self.to_yaml())
+
+
+def architecture_from_yaml(text: str) -> Genotype | GraphNASArchitecture:
+    """What a ``to_yaml`` wrote, of either kind."""
+    return (GraphNASArchitecture if _is_graphnas(text) else Genotype).from_yaml(text)
+
+
+def load_architecture(path: str | Path) -> Genotype | GraphNASArchitecture:
+    """An architecture file of either kind; genotypes may be in the authors' formats."""
+    return GraphNASArchitecture.load(path) if _is_graphnas(read_text(path)) else load_genotype(path)
+
+
+def _is_graphnas(text: str) -> bool:
+    return text.startswith("format: gnas-graphnas")
+
+
+def _layer_from(entry: object) -> LayerChoice:
+    entry = mapping(entry, [f.name for f in fields(LayerChoice)])
+    attention, aggregator, activation = (short(entry[name]) for name in ("attention", "aggregator", "activation"))
+    heads, width = (digits(entry[name], name) for name in ("heads", "width"))
+    return LayerChoice(attention, aggregator, activation, heads, width)
+
+
+_KNOWN = {"attentions": ATTENTIONS, "aggregators": AGGREGATORS, "activations": ACTIVATIONS}
+
+
+@dataclass(frozen=True)
+class GraphNASSpace:
+    """The options of each decision; a layer takes them in this order."""
+
+    attentions: tuple[str, ...] = ATTENTIONS
+    aggregators: tuple[str, ...] = AGGREGATORS
+    activations: tuple[str, ...] = ACTIVATIONS
+    heads: tuple[int, ...] = HEADS
+    widths: tuple[int, ...] = WIDTHS
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            options = tuple(getattr(self, f.name))
+            object.__setattr__(self, f.name, options)
+            if not options or len(set(options)) < len(options):
+                raise InputError(f"{f.name} {list(options)} must name at least one option, and none twice")
+            for option in options:
+                if f.name in _KNOWN:
+                    choose(option, _KNOWN[f.name], f.name)
+                elif not isinstance(option, int) or option < 1:
+                    raise InputError(f"{f.name} {list(options)} must be whole numbers above 0")
+
+    def options(self) -> tuple[tuple[Any, ...], ...]:
+        return astuple(self)
+
+    def sizes(self) -> tuple[int, ...]:
+        """How many options each decision has."""
+        return tuple(map(len, self.options()))
+
+    def lightest(self) -> list[Any]:
+        """The options that take the fewest weights."""
+        light = ("const", "gcn", "linear", "gat", "sym-gat", "cos", "gene_linear")
+        attention = min(self.attentions, key=light.index)
+        aggregator = "sum" if "sum" in self.aggregators else self.aggregators[0]
+        return [attention, aggregator, self.activations[0], min(self.heads), min(self.widths)]
+
+    def layer(self, chosen: Sequence[Any]) -> LayerChoice:
+        """The layer of these values; missing ones are the lightest."""
+        return LayerChoice(*chosen, *self.lightest()[len(chosen) :])
+
+    def layers(self, chosen: Sequence[Any], num_layers: int) -> list[LayerChoice]:
+        """All layers from one sequence of values; missing ones are the lightest."""
+        count = len(self.sizes())
+        return [self.layer(chosen[k * count : (k + 1) * count]) for k in range(num_layers)]

@@ -1,0 +1,253 @@
+"""A stage: operations of a cell whose sources are known at the same moment, evaluated together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gnas.errors import InputError, choose
+from gnas.graph import GraphBatch, Neighbors
+from gnas.kernels import fused
+from gnas.model.operations import (
+    OPERATIONS,
+    DenseFilter,
+    Identity,
+    NeighborMean,
+    NeighborSum,
+    Operation,
+    SparseFilter,
+    StackedBatchNorm,
+    StackedLinear,
+    Variant,
+    reduce_together,
+    with_input,
+)
+from gnas.plugins import resolve
+
+FUSIONS = ("concat", "sum", "mean", "max")
+REDUCTIONS = ("sum", "mean", "max")
+OperationTypes = Mapping[str, Callable[..., Operation]]
+
+
+@dataclass(frozen=True)
+class CellConfig:
+    """How a cell is built around its links."""
+
+    variant: Variant
+    norm: bool = True
+    fusion: str = "concat"
+    residual: bool = True
+    dropout: float = 0.0
+    slope: float = 0.0
+    operations: OperationTypes | None = None
+
+    def __post_init__(self) -> None:
+        choose(self.fusion, FUSIONS, "fusion")
+
+    def operation(self, name: str, channels: int, count: int) -> nn.Module:
+        """A stack of operations: of a class given, of ours, or of an entry point of the group ``gnas.model.operations``."""
+        make = resolve(name, {**OPERATIONS, **(self.operations or {})}, "gnas.operations", "operation")
+        if hasattr(nn.ModuleDict, name):
+            raise InputError(f"no operation can be called {name}: PyTorch's modules have a method of this name")
+        try:
+            made = make(channels, count, self.variant)
+        except TypeError as error:
+            raise InputError(f"operation {name} cannot be made with (channels, count, variant): {error}") from error
+        if not isinstance(made, nn.Module):
+            raise InputError(
+                f"operation {name} is a {type(made).__name__}; it must be an Operation, see docs/extending.md"
+            )
+        return made
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One candidate operation on one link; ``index`` is its place in the cell's flat list of mixing weights."""
+
+    source: int
+    target: int
+    operation: str
+    index: int
+
+
+class Transform(nn.Module):
+    """What follows each operation: linear, batch norm, ReLU, for a whole stack of operations.
+
+    The linear maps have no bias where a norm follows: the norm would subtract it again.
+    """
+
+    def __init__(self, count: int, channels: int, norm: bool) -> None:
+        super().__init__()
+        self.linear = StackedLinear(count, channels, channels, bias=not norm)
+        self.norm = StackedBatchNorm(count, channels) if norm else None
+
+    def forward(self, h: Tensor, mask: Tensor | None) -> Tensor:
+        h = self.linear(h)
+        return F.relu(h if self.norm is None else self.norm(h, mask))
+
+    def mixed(
+        self,
+        h: Tensor,
+        mask: Tensor | None,
+        weights: Tensor | None,
+        targets: fused.Groups,
+        before: Sequence[Tensor],
+    ) -> Tensor:
+        """The same, weighted and added into targets, as one function (see ``StackedBatchNorm.relu_mix``)."""
+        assert self.norm is not None
+        return self.norm.relu_mix(self.linear(h), mask, weights, targets, before)
+
+
+class Stage(nn.Module):
+    """Operations whose sources are known at the same moment, evaluated together.
+
+    While training, what follows the operations runs as fused functions; their plain counterpart serves evaluation, bare
+    operations and networks without norm. Tests hold the two to each other.
+    """
+
+    hits: Tensor
+
+    def __init__(self, slots: Sequence[Slot], channels: int, config: CellConfig) -> None:
+        super().__init__()
+        bare = config.variant.bare
+        kinds = list(dict.fromkeys(s.operation for s in slots))
+        kinds.sort(key=lambda kind: kind in bare)  # stable: what a transform follows comes first
+        self.slots = tuple(s for kind in kinds for s in slots if s.operation == kind)
+        self.sources = {kind: [s.source for s in slots if s.operation == kind] for kind in kinds}
+        self.targets = sorted({s.target for s in slots})
+        self.kinds = nn.ModuleDict({kind: config.operation(kind, channels, len(self.sources[kind])) for kind in kinds})
+        self.transformed = sum(s.operation not in bare for s in slots)
+        self.transform = Transform(self.transformed, channels, config.norm) if self.transformed else None
+        self.fusable = config.norm and self.transformed == len(self.slots)
+        places = [self.targets.index(s.target) for s in self.slots]
+        self.groups = fused.Groups(places)
+        hits = torch.tensor([[place == t for place in places] for t in range(len(self.targets))])
+        self.register_buffer("hits", hits.float(), persistent=False)
+        self.gates = self._gate_plan()
+
+    def forward(
+        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, weights: Tensor | None
+    ) -> Sequence[Tensor]:
+        """Its targets with what the stage adds to them; ``weights`` has one number for each of ``slots``."""
+        known = [target in nodes for target in self.targets]
+        if fused.serves(self.training) and self.fusable and self.transform is not None:
+            raw = self.raw(nodes, x, batch) if self.gates is None else self._gated(nodes, x, self.gates)
+            before = [nodes[target] for target in self.targets] if all(known) else []
+            mixed = _each(self.transform.mixed(raw, batch.node_mask, weights, self.groups, before))
+            return mixed if before or not any(known) else self._added(nodes, mixed)
+        results = self.evaluate(nodes, x, batch)
+        mixing = self.hits.to(results.dtype)
+        if weights is not None:
+            mixing = mixing * weights
+        return self._added(nodes, _each((mixing @ results.flatten(1)).view(-1, *results.shape[1:])))
+
+    def _added(self, nodes: Mapping[int, Tensor], values: Sequence[Tensor]) -> list[Tensor]:
+        """Values added to what their targets hold already."""
+        pairs = zip(self.targets, values, strict=True)
+        return [nodes[target] + value if target in nodes else value for target, value in pairs]
+
+    def evaluate(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch) -> Tensor:
+        """Results of all operations, in the order of ``slots``: ``[slots, nodes, channels]``."""
+        results = self.raw(nodes, x, batch)
+        if self.transform is None:
+            return results
+        done = self.transform(results[: self.transformed], batch.node_mask)
+        return done if self.transformed == len(self.slots) else torch.cat([done, results[self.transformed :]])
+
+    def raw(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch) -> Tensor:
+        """Results of the operations alone, before any linear map."""
+        stacks: dict[tuple[int, ...], Tensor] = {}
+        inputs = {kind: _stack(nodes, sources, stacks) for kind, sources in self.sources.items()}
+        raw = self._aggregations(inputs, batch.neighbors)
+        for kind, operation in self.kinds.items():
+            if kind not in raw:
+                raw[kind] = operation(inputs[kind], x, batch.neighbors)
+        return raw[next(iter(self.kinds))] if len(raw) == 1 else torch.cat([raw[kind] for kind in self.kinds])
+
+    def _gate_plan(self) -> fused.GatePlan | None:
+        """How the fused gates serve this stage; None where an operation is not one of the three filters."""
+        codes = {Identity: fused.IDENTITY, SparseFilter: fused.SPARSE, DenseFilter: fused.DENSE}
+        for operation in self.kinds.values():
+            if type(operation) not in codes or getattr(operation, "last", None) is not None:
+                return None
+        unique = sorted({s.source for s in self.slots})
+        kinds = [codes[type(self.kinds[s.operation])] for s in self.slots]  # type: ignore[index]
+        return fused.GatePlan([unique.index(s.source) for s in self.slots], kinds)
+
+    def _gated(self, nodes: Mapping[int, Tensor], x: Tensor, plan: fused.GatePlan) -> Tensor:
+        """The same as ``raw`` for the three filters."""
+        unique = sorted({s.source for s in self.slots})
+        h = nodes[unique[0]][None] if len(unique) == 1 else torch.stack([nodes[s] for s in unique])
+        c = h.size(2)
+        empty = h.new_empty
+        weight, bias, dense, dense_bias = empty(0, 2 * c, 1), empty(0, 1, 1), empty(0, h.size(1), c), empty(0, 1, c)
+        for kind, operation in self.kinds.items():
+            if isinstance(operation, SparseFilter):
+                weight, bias = operation.gate.weight, cast(Tensor, operation.gate.bias)
+            if isinstance(operation, DenseFilter):
+                rows = [unique.index(s) for s in self.sources[kind]]
+                dense = _dense_gates(with_input(h, x), operation.gate.weight, rows)
+                dense_bias = cast(Tensor, operation.gate.bias)
+        # One tuple, not changed on the way: torch.compile cannot follow `_replace`.
+        return fused.gate(h, x, fused.Gates(weight, bias, dense, dense_bias), plan)
+
+    def places(self) -> dict[tuple[int, int, str], list[tuple[nn.Module, int]]]:
+        """Where each operation's parameters live: (module, row of its stack) pairs."""
+        found: dict[tuple[int, int, str], list[tuple[nn.Module, int]]] = {}
+        seen: dict[str, int] = {}
+        for number, slot in enumerate(self.slots):
+            row = seen.setdefault(slot.operation, 0)
+            seen[slot.operation] += 1
+            pairs: list[tuple[nn.Module, int]] = [(self.kinds[slot.operation], row)]
+            if self.transform is not None and number < self.transformed:
+                pairs.append((self.transform, number))
+            found[slot.source, slot.target, slot.operation] = pairs
+        return found
+
+    def _aggregations(self, inputs: Mapping[str, Tensor], neighbors: Neighbors) -> dict[str, Tensor]:
+        """Results of the built-in aggregators, in one pass over the edges."""
+        messages = {}
+        for kind, operation in self.kinds.items():
+            if kind in REDUCTIONS and isinstance(operation, NeighborSum | NeighborMean):
+                messages[kind] = operation.messages(inputs[kind])
+        return reduce_together(messages, neighbors) if messages else {}
+
+
+def _each(stack: Tensor) -> Sequence[Tensor]:
+    """The slices of a stack; of a single one without the copy that the gradient of ``unbind`` makes."""
+    return (stack.squeeze(0),) if stack.size(0) == 1 else stack.unbind()
+
+
+def _stack(nodes: Mapping[int, Tensor], sources: Sequence[int], known: dict[tuple[int, ...], Tensor]) -> Tensor:
+    """Latent nodes as one tensor, built once for all kinds of operation that read the same ones."""
+    key = tuple(sources)
+    if key not in known:
+        same = len(set(key)) == 1
+        known[key] = nodes[key[0]].expand(len(key), -1, -1) if same else torch.stack([nodes[s] for s in key])
+    return known[key]
+
+
+def _dense_gates(pair: Tensor, weight: Tensor, rows: Sequence[int]) -> Tensor:
+    """``pair[rows] @ weight``; from one source as a single wide product, whose gradient needs no sum over the filters."""
+    if pair.size(0) > 1:
+        return fused.product(_pick(pair, rows), weight)
+    wide = weight.transpose(0, 1).flatten(1)
+    # squeeze, not [0]: the gradient of a selection is a tensor of zeros and a copy.
+    return fused.product(pair, wide[None]).squeeze(0).unflatten(1, (len(rows), -1)).transpose(0, 1)
+
+
+def _pick(h: Tensor, rows: Sequence[int]) -> Tensor:
+    """``h[rows]`` whose gradient is summed in a fixed order; an indexed gather's is not on a GPU."""
+    count = h.size(0)
+    if count == 1:
+        return h.expand(len(rows), -1, -1)
+    if list(rows) == list(range(count)):
+        return h
+    if list(rows) == list(range(count)) * (len(rows) // count):
+        return h.expand(len(rows) // count, -1, -1, -1).flatten(0, 1)
+    return torch.stack([h[row] for row in rows])

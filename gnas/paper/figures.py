@@ -1,0 +1,196 @@
+"""The paper's figures from finished runs: each as SVG and PNG files, with a caption."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gnas.arch.genotype import Genotype
+from gnas.paper.catalogue import Wanted, depth_jobs, entries, grid, hand_made_job, search_job
+from gnas.paper.paper import DATASETS, HAND_MADE, TITLES
+from gnas.paper.pick import picked
+from gnas.paper.rows import line as table_line
+from gnas.paper.rows import ours
+from gnas.paper.shelf import Shelf
+from gnas.report import plots
+from gnas.report.axes import head, legend, line, save, sheet, whole_counts, whole_epochs
+from gnas.report.draw import save_drawing
+from gnas.report.palette import FAINT, LIGHT, SERIES
+from gnas.report.trajectories import draw_counts
+from gnas.report.words import direction, unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ROWS = {"darts1": "bilevel: alphas by validation loss", "single-level": "single level: alphas by training loss"}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that was written: its SVG file (a PNG lies beside it) and what it shows."""
+
+    file: Path
+    caption: str
+
+
+def pictures(
+    item: str, wanted: Wanted, shelf: Shelf, folder: Path, kinds: tuple[str, ...] = (".svg", ".png")
+) -> list[Picture]:
+    """Write the figures of one item that finished runs have material for, one file of each kind."""
+    if item == "figure-architectures":
+        return list(_architectures(wanted, shelf, folder, kinds))
+    made = {"figure-operations": _operations, "figure-depth": _depth, "figure-collapse": _collapse}[item]
+    found = made(wanted, shelf)
+    if found is None:
+        return []
+    figure, caption = found
+    for kind in kinds:
+        save(figure, folder / f"{item}{kind}")
+    return [Picture(folder / f"{item}.svg", caption)]
+
+
+def _genotypes(wanted: Wanted, shelf: Shelf) -> dict[str, Genotype]:
+    return {name: one for name in DATASETS if (one := picked(name, wanted, shelf)) is not None}
+
+
+def _name(dataset: str, wanted: Wanted) -> str:
+    source = wanted.scale.sources[dataset]
+    return TITLES[dataset] if source.name == dataset else f"{TITLES[dataset]} ({source.folder})"
+
+
+def _architectures(wanted: Wanted, shelf: Shelf, folder: Path, kinds: tuple[str, ...]) -> Iterator[Picture]:
+    for dataset, genotype in _genotypes(wanted, shelf).items():
+        name, cells = _name(dataset, wanted), len(genotype)
+        for kind in kinds:
+            save_drawing(genotype, folder / f"figure-architectures-{dataset}{kind}", title=name)
+        caption = f"{name}: {cells} cells, message-passing depth {genotype.depth()}; dead branches are faded."
+        yield Picture(folder / f"figure-architectures-{dataset}.svg", caption)
+
+
+def _operations(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
+    genotypes = _genotypes(wanted, shelf)
+    if not genotypes:
+        return None
+    figure = plots.operation_distribution({_name(name, wanted): one for name, one in genotypes.items()})
+    figure.set_size_inches(9.5, 3.4)
+    return figure, "How often each operation was chosen: filters on levels 1 and 3, aggregators on level 2."
+
+
+# -- depth -----------------------------------------------------------------------------------------------------------------
+
+
+def _depth(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
+    found = found_depths(wanted, shelf)
+    curves = {name: points for name, points in metric_curves(wanted, shelf).items() if points}
+    if not any(found) and not curves:
+        return None
+    figure, (left, right) = sheet(1, 2, width=9.5, height=3.4)
+    _found_panel(left, found)
+    _curves_panel(figure, right, curves)
+    return figure, (
+        "Left: cells that aggregate in what was found, against the cells the search began with: after the first search, and "
+        "where Algorithm 1 ends. Right: test MAE against depth; the bar is one standard deviation over the seeds."
+    )
+
+
+def found_depths(wanted: Wanted, shelf: Shelf) -> tuple[dict[int, int], dict[int, int]]:
+    """By initial depth: the depth of the first search, and the depth Algorithm 1 ends with."""
+    first, last = {}, {}
+    for job in depth_jobs(wanted):
+        depth, one = shelf.first_depth(job), shelf.depth(job)
+        if depth is not None:
+            first[job.start] = depth
+        if one is not None:
+            last[job.start] = int(one.result["depth"])
+    return first, last
+
+
+def metric_curves(wanted: Wanted, shelf: Shelf) -> dict[str, dict[int, tuple[float, float]]]:
+    """Test metric and its standard deviation by network and depth."""
+    curves: dict[str, dict[int, tuple[float, float]]] = {"GNAS": {}}
+    for entry in entries("table-zinc", wanted):
+        if entry.model == "gnas":
+            got = table_line(entry, wanted, shelf, {}).ours
+            if got is not None:
+                curves["GNAS"][wanted.scale.depth(entry.depth)] = (got.mean, got.std)
+    for model in HAND_MADE[1:]:
+        points = {}
+        for depth in sorted({*grid(wanted), *map(wanted.scale.depth, wanted.depths or (4, 16))}):
+            got, _ = ours(hand_made_job("zinc", model, depth, wanted), "mae", shelf, {})
+            if got is not None:
+                points[depth] = (got.mean, got.std)
+        curves[TITLES[model]] = points
+    return curves
+
+
+def _found_panel(panel: Axes, found: Sequence[Mapping[int, int]]) -> None:
+    starts = sorted(set().union(*found))
+    if starts:
+        panel.plot(starts, starts, color=LIGHT[FAINT], linestyle=(0, (4, 3)), linewidth=1.2)
+        looks: list[dict[str, Any]] = [line(SERIES[0]), line(SERIES[1])]
+        handles: list[Any] = []
+        for depths, look in zip(found, looks, strict=True):
+            handles += panel.plot(sorted(depths), [depths[start] for start in sorted(depths)], **look, markersize=6)
+        legend(panel, handles, ("first search", "Algorithm 1"), loc="upper left")
+        panel.set_ylim(bottom=0)
+        whole_epochs(panel)
+        whole_counts(panel)
+    else:
+        _not_run(panel)
+    panel.set_xlabel("initial depth (cells)")
+    head(panel, "searched depth (cells)")
+
+
+def _not_run(panel: Axes) -> None:
+    panel.text(0.5, 0.5, "not run", ha="center", va="center", transform=panel.transAxes)
+    panel.set_yticks([])
+    panel.set_xticks([])
+
+
+def _curves_panel(figure: Figure, panel: Axes, curves: Mapping[str, Mapping[int, tuple[float, float]]]) -> None:
+    handles = []
+    for number, points in enumerate(curves.values()):
+        depths = sorted(points)
+        means, spreads = ([points[depth][place] for depth in depths] for place in (0, 1))
+        handles.append(panel.errorbar(depths, means, yerr=spreads, **line(SERIES[number % len(SERIES)]), markersize=5))
+    panel.set_xlabel("depth")
+    head(panel, f"test {unit('mae')} ({direction('mae')})")
+    whole_epochs(panel)
+    if curves:
+        legend(figure, handles, list(curves), loc="outside upper right", ncols=4)
+
+
+# -- collapse ------------------------------------------------------------------------------------------------------------
+
+
+def _collapse(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
+    histories: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for dataset in DATASETS:
+        for strategy in ROWS:
+            one = shelf.search(search_job(dataset, wanted, strategy)) if wanted.takes(dataset, "gnas") else None
+            if one is not None:
+                histories[dataset, strategy] = one.history()
+    named = [name for name in DATASETS if any(key[0] == name for key in histories)]
+    if not named:
+        return None
+    figure, axes = sheet(len(ROWS), len(named), width=max(4.6, 2.4 * len(named)), height=4.6)
+    handles: list[Any] = []
+    names: list[str] = []
+    for place, (strategy, dataset) in enumerate((s, d) for s in ROWS for d in named):
+        panel = axes[place]
+        if (dataset, strategy) in histories:
+            handles, names = draw_counts(panel, histories[dataset, strategy])
+        else:
+            _not_run(panel)
+        if place < len(named):
+            panel.set_title(_name(dataset, wanted))
+        else:
+            panel.set_xlabel("epoch")
+        if place % len(named) == 0:
+            panel.set_ylabel(ROWS[strategy].partition(":")[0], fontsize=9)
+    legend(figure, handles, names, loc="outside upper center", ncols=len(names))
+    caption = "; ".join(ROWS.values())
+    return figure, f"Operations on the places of level 2, epoch by epoch. {caption[0].upper()}{caption[1:]}."

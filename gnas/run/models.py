@@ -1,0 +1,265 @@
+"""Trained networks from their folders: what describes one, how it is built again, and where its weights lie.
+
+A description is plain JSON, weights are safetensors: nothing that is read here can run code. A folder is a run folder
+(``trained/NAME/seed-S`` inside), one such training, or an exported model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from gnas.arch.genotype import Genotype
+from gnas.data.benchmark import Benchmark
+from gnas.data.checks import check_task
+from gnas.data.encoding import Encoding
+from gnas.errors import InputError, choose, located
+from gnas.files import read_json
+from gnas.model.baselines import BASELINES, MLP, Baseline, baseline
+from gnas.model.export_code import cells_of, exported_views
+from gnas.model.graphnas_layers import GraphNASNetwork
+from gnas.model.graphnas_space import GraphNASArchitecture
+from gnas.model.network import GraphModule, Network
+from gnas.model.stage import OperationTypes
+from gnas.model.task import METRICS, Task
+from gnas.run import checkpoint
+
+DESCRIPTION, WEIGHTS = "model.json", "weights.safetensors"
+KINDS = ("found", "baseline", "graphnas", "own")
+EXTRAS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "gat": lambda model: {"heads": model.heads},
+    "gcn": lambda model: {"normalization": model.normalization},
+    "monet": lambda model: {"kernels": model.layers[0].kernels},
+}
+MOST_CHANNELS, MOST_LAYERS = 65_536, 1_000
+
+
+@dataclass(frozen=True)
+class TrainedInfo:
+    """Where a trained network came from: ``results`` holds the figures of every finished seed, by seed."""
+
+    folder: Path
+    name: str
+    seed: int | None
+    description: dict[str, Any] = field(repr=False)
+    results: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False)
+
+    @property
+    def dataset(self) -> str:
+        return str(self.description.get("dataset", ""))
+
+    @property
+    def exported(self) -> bool:
+        return "exported" in self.description
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """How raw columns became tensors; None where the data came as tensors."""
+        values = self.description.get("encoding")
+        return None if values is None else Encoding.from_dict(values)
+
+
+# -- a network as plain data, and back -----------------------------------------------------------------------------
+
+
+def describe_model(model: GraphModule, benchmark: Benchmark) -> dict[str, Any]:
+    """What it takes to build ``model`` again and to read new data for it, as JSON types."""
+    encoding = None if benchmark.encoding is None else benchmark.encoding.to_dict()
+    about = {"task": asdict(model.task), "encoding": encoding, "dataset": benchmark.name}
+    return json.loads(json.dumps({**_architecture(model), **about}))
+
+
+def _architecture(model: GraphModule) -> dict[str, Any]:
+    found: dict[str, Any] = dict.fromkeys(("kind", "genotype", "baseline", "channels", "num_layers"))
+    if isinstance(model, Network):
+        config = cells_of(model)[0].config
+        options = {"norm": config.norm, "fusion": config.fusion, "residual": config.residual}
+        found |= {"kind": "found", "genotype": model.genotype.to_yaml(), "channels": model.channels}
+        return {**found, "dropout": config.dropout, "options": options}
+    if isinstance(model, GraphNASNetwork):
+        return {**found, "kind": "graphnas", "genotype": model.architecture.to_yaml(), "dropout": 0.0, "options": {}}
+    if model.made_as is not None:
+        return {**found, "kind": "baseline", **model.made_as, "options": {}}
+    name = next((name for name, made in BASELINES.items() if type(model) is made), None)
+    if name is None or not isinstance(model, Baseline):
+        return {**found, "kind": "own", "class": f"{type(model).__module__}.{type(model).__qualname__}"}
+    # The MLP's encoder of continuous input counts as its first layer.
+    layers = len(model.layers) + (isinstance(model, MLP) and not model.task.categories)
+    dropout = model.dropout if isinstance(model, MLP) else model.layers[0].dropout
+    found |= {"kind": "baseline", "baseline": name, "channels": model.channels, "num_layers": layers}
+    return {**found, "dropout": dropout, "options": EXTRAS[name](model) if name in EXTRAS else {}}
+
+
+def build_model(description: Mapping[str, Any], operations: OperationTypes | None = None) -> GraphModule:
+    """The network a description tells of, not trained; ``operations`` are those of your own, if it has any."""
+    try:
+        kind = choose(description["kind"], KINDS, "kind of network")
+        if kind == "own":
+            raise InputError(f"a network of the class {description.get('class')} cannot be built from its description")
+        task, options, dropout = task_from(description["task"]), dict(description["options"]), description["dropout"]
+        if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
+            raise InputError(f"dropout is {dropout!r}; allowed: 0 up to 1")
+        if kind == "graphnas":
+            return GraphNASArchitecture.from_yaml(description["genotype"], "genotype").build(task)
+        channels = _whole(description["channels"], "channels", MOST_CHANNELS)
+        if kind == "baseline":
+            make = baseline(description["baseline"])
+            layers = _whole(description["num_layers"], "num_layers", MOST_LAYERS)
+            return make(task, channels, layers, dropout, **options)
+        genotype = Genotype.from_yaml(description["genotype"], "genotype")
+        return Network(genotype, task, channels, dropout=dropout, operations=operations, **options)
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise InputError(f"not a description of a network ({type(error).__name__}: {error})") from None
+
+
+def task_from(values: Mapping[str, Any]) -> Task:
+    """The task of a description."""
+    known = {f.name for f in fields(Task)}
+    for name in values:
+        choose(name, known, "part of a task")
+    parts: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+    task = Task(**parts)
+    check_task(task, "task")
+    for name in ("num_outputs", "in_channels"):
+        if not isinstance(getattr(task, name), int):
+            raise InputError(f"task {name} is {getattr(task, name)!r}; it must be a whole number")
+    return task
+
+
+def _whole(value: Any, what: str, most: int) -> int:
+    if not isinstance(value, int) or not 1 <= value <= most:
+        raise InputError(f"{what} is {value!r}; allowed: 1 to {most:,}")
+    return value
+
+
+# -- a trained network from its folder -----------------------------------------------------------------------------
+
+
+def load_model(
+    folder: str | Path, name: str = "gnas", seed: int | None = None, *, operations: OperationTypes | None = None
+) -> tuple[GraphModule, TrainedInfo]:
+    """A trained network, ready to predict, and where it came from.
+
+    Of several seeds the one with the best validation metric is taken, unless ``seed`` names another. In the folder of
+    a single training, and in an exported one, there is only one network: ``name`` plays no part.
+    """
+    info = find_model(folder, name, seed)
+    file = info.folder / WEIGHTS
+    tensors = _read_exported(file) if info.exported else checkpoint.load(file)
+    with located(str(info.folder / DESCRIPTION)):
+        with torch.device("meta"):  # shapes alone: nothing is allocated for a description that does not fit its weights
+            wanted = _named(build_model(info.description, operations), info.exported)
+        _check_same(wanted, tensors, file)
+        model = build_model(info.description, operations).eval()
+    with torch.no_grad():
+        for key, place in _named(model, info.exported).items():
+            place.copy_(tensors[key])
+    return model, info
+
+
+def find_model(folder: str | Path, name: str = "gnas", seed: int | None = None) -> TrainedInfo:
+    """The folder of the network that ``load_model`` takes, and its description."""
+    path = Path(folder)
+    if (path / DESCRIPTION).is_file():
+        return _only_model(path, seed)
+    if not (path / "trained").is_dir():
+        what = "not a run folder or an exported model" if path.is_dir() else "no such folder"
+        raise InputError(f"{path}: {what} (a run folder holds trained/, an exported model {DESCRIPTION})")
+    names = sorted(one.name for one in (path / "trained").iterdir() if one.is_dir())
+    trained = path / "trained" / choose(name, names, f"trained network of {path}")
+    results = {int(one.name[5:]): _figures(_read_json(one / "result.json"), one) for one in _finished(trained)}
+    if not results:
+        raise InputError(f"{trained}: no training is finished; resume the run first")
+    if seed is not None and seed not in results:
+        raise InputError(f"{trained}: no finished training with seed {seed}; seeds: {_listed(sorted(results))}")
+    chosen = best_seed(results) if seed is None else seed
+    place = trained / f"seed-{chosen}"
+    if not (place / DESCRIPTION).is_file():
+        raise InputError(f"{place}: no {DESCRIPTION}, which a run keeps beside its weights; train it again with force")
+    return TrainedInfo(place, name, chosen, _read_json(place / DESCRIPTION), results)
+
+
+def best_seed(results: Mapping[int, Mapping[str, Any]]) -> int:
+    """The seed with the best validation metric; the test metric plays no part."""
+    sign = 1 if next(iter(results.values())).get("metric") in METRICS["classification"] else -1
+    figures = {seed: sign * float(result["val"]) for seed, result in results.items()}
+    return max(sorted(results), key=lambda seed: figures[seed] if figures[seed] == figures[seed] else -torch.inf)
+
+
+def _only_model(path: Path, seed: int | None) -> TrainedInfo:
+    description = _read_json(path / DESCRIPTION)
+    origin = description.get("exported")
+    if isinstance(origin, dict):
+        results = {_figures(one, path)["seed"]: one for one in origin.get("results") or ()}
+        name, found = str(origin.get("name", path.name)), origin.get("seed")
+    else:
+        done = [_figures(_read_json(path / "result.json"), path)] if (path / "result.json").is_file() else []
+        results = {one["seed"]: one for one in done}
+        name, found = path.resolve().parent.name, next(iter(results), None)
+    if seed is not None and seed != found:
+        raise InputError(f"{path}: holds the network of seed {found} only, not of seed {seed}")
+    return TrainedInfo(path, name, found, description, results)
+
+
+def _finished(trained: Path) -> Iterator[Path]:
+    for one in sorted(trained.glob("seed-*")):
+        if one.name[5:].lstrip("-").isdigit() and (one / "result.json").is_file():
+            yield one
+
+
+def _figures(result: Any, where: Path) -> dict[str, Any]:
+    """A result as a training writes it: a seed, and figures for validation and test."""
+    wanted = {"seed": int, "val": int | float, "test": int | float, "metric": str}
+    if not isinstance(result, dict) or not all(isinstance(result.get(name), kind) for name, kind in wanted.items()):
+        raise InputError(f"{where}: its result lacks one of {', '.join(wanted)}; train it again with force")
+    return result
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = read_json(path)
+    except OSError:
+        raise InputError(f"{path}: missing, or not to be read") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: expected names and values")
+    return value
+
+
+def _read_exported(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: damaged weights ({str(error).splitlines()[0][:120]})") from None
+
+
+def _check_same(wanted: Mapping[str, Tensor], found: Any, file: Path) -> None:
+    """The file holds exactly the weights the description asks for; otherwise say what differs."""
+    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
+        raise InputError(f"{file.name} holds no weights of a network")
+    names = [*wanted, *(name for name in found if name not in wanted and not name.endswith("num_batches_tracked"))]
+    shapes = {name: [list(of[name].shape) if name in of else None for of in (found, wanted)] for name in names}
+    wrong = [name for name, (here, there) in shapes.items() if here != there]
+    if wrong:
+        here, there = (shape or "not there" for shape in shapes[wrong[0]])
+        first = f"{wrong[0]} is {here} in {file.name} and {there} in the network described"
+        raise InputError(f"{file.name} is of another network: {first} ({len(wrong)} of {len(names)} weights differ)")
+
+
+def _listed(values: list[int]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _named(model: GraphModule, exported: bool) -> dict[str, Tensor]:
+    return exported_views(model) if exported else model.state_dict()

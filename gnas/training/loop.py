@@ -1,0 +1,240 @@
+"""Epochs of steps that can stop after any step and go on later, bit for bit."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gnas import distributed
+from gnas.graph import GraphBatch
+from gnas.model.task import Task
+from gnas.run.folder import Interrupted, Run
+from gnas.training.engine import Engine
+from gnas.training.store import Planned, Store
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a loop is: counts of the host alone, so that telling them makes no GPU wait.
+
+    Without a folder it is the evaluation of a whole split, at the end of an epoch or of a training.
+    """
+
+    folder: Path | None
+    epoch: int  # epochs done, of
+    epochs: int
+    step: int  # steps done of the epoch under way, of
+    steps: int
+
+
+_WATCHER: ContextVar[Callable[[Step], None] | None] = ContextVar("_WATCHER", default=None)
+
+
+@contextlib.contextmanager
+def watching(on_step: Callable[[Step], None]) -> Iterator[None]:
+    """Inside, ``on_step`` is told after every step of every loop, however deep inside a job it runs."""
+    before = _WATCHER.set(on_step)
+    try:
+        yield
+    finally:
+        _WATCHER.reset(before)
+
+
+def tell(folder: Path | None, epoch: int, epochs: int, step: int, steps: int) -> None:
+    """Tell whoever watches."""
+    watcher = _WATCHER.get()
+    if watcher is not None:
+        watcher(Step(folder, epoch, epochs, step, steps))
+
+
+WORDS = {"train": "training ", "val": "validation ", "test": "test ", "": ""}  # of a loss, by split
+
+
+class NotFinite(RuntimeError):
+    """A loss became NaN or infinite."""
+
+
+class Meter:
+    """Losses and statistics of an epoch, kept on the device and read once at its end."""
+
+    def __init__(self, task: Task, device: torch.device, steps: int, split: str = "train") -> None:
+        self.task, self.split = task, split
+        self.total = torch.zeros(task.num_statistics, device=device)
+        self.losses = torch.zeros(steps, device=device)
+        self.at = torch.zeros(1, dtype=torch.long, device=device)
+
+    def reset(self) -> None:
+        for tensor in (self.total, self.losses, self.at):
+            tensor.zero_()
+
+    def add(self, out: Tensor, batch: GraphBatch, loss: Tensor) -> None:
+        """Count one batch; queued on the device, nothing is read back."""
+        self.total.add_(self.task.statistics(out.detach(), batch, loss))
+        self.losses.index_copy_(0, self.at, loss.detach()[None].to(self.losses.dtype))
+        self.at.add_(1)
+
+    def read(self, epoch: int) -> dict[str, float]:
+        """The epoch's figures; raises :class:`NotFinite` naming the first batch whose loss was not finite."""
+        bad = (~torch.isfinite(self.losses)).nonzero().flatten().tolist()
+        if distributed.any_of(bool(bad)):
+            bad = bad or [0]  # of an evaluation in another process
+            raise NotFinite(
+                f"the {WORDS[self.split]}loss is not finite at epoch {epoch + 1}, batch {bad[0] + 1}; "
+                "the last good checkpoint is kept: lower the learning rate, or clip gradients (clip=1.0)"
+            )
+        return self.task.summary(distributed.total(self.total))
+
+    def state(self) -> dict[str, Tensor]:
+        return {"total": distributed.total(self.total), "losses": self.losses, "at": self.at}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        for name, value in state.items():
+            getattr(self, name).copy_(value)
+        if not distributed.is_first():
+            self.total.zero_()  # the first process holds what all had counted
+
+
+class EpochLoop:
+    """The loop that searches and trainings share; subclasses say what a step and the end of an epoch do.
+
+    ``run`` may be a run folder: then every epoch ends with a checkpoint, and a stop within an epoch saves the position.
+    """
+
+    name = "checkpoint"
+    engine: Engine
+
+    def __init__(
+        self,
+        epochs: int,
+        generator: torch.Generator,
+        run: Run | None = None,
+        on_epoch: Callable[[Record], None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+        checkpoint_every: int = 1,
+    ) -> None:
+        self.epochs, self.generator, self.folder = epochs, generator, run
+        self.on_epoch, self.should_stop = on_epoch, should_stop
+        self.checkpoint_every = checkpoint_every
+        self.epoch = self.step_number = 0
+        self.done = False
+        self.seconds = 0.0
+        self.history: list[Record] = []
+        self._epoch_seed = generator.get_state()
+
+    # -- for subclasses -----------------------------------------------------------------------------------------------
+
+    def plan(self) -> list[tuple[Planned, ...]]:
+        """The epoch's batches, shuffled by ``self.generator``."""
+        raise TypeError("a loop defines plan()")
+
+    def finish_epoch(self) -> Record:
+        """Read the meter, evaluate, adapt the learning rate; returns the history record. May set ``self.done``."""
+        raise TypeError("a loop defines finish_epoch()")
+
+    def state(self) -> dict[str, Any]:
+        """Everything the future depends on."""
+        raise TypeError("a loop defines state()")
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        raise TypeError("a loop defines load_state()")
+
+    # -- the loop ------------------------------------------------------------------------------------------------------
+
+    def steps(self) -> Iterator[None]:
+        """Run to the end, yielding after each step so that several loops can take turns."""
+        self._resume()
+        while self.epoch < self.epochs and not self.done:
+            yield from self._one_epoch()
+
+    def _one_epoch(self) -> Iterator[None]:
+        started = time.perf_counter()
+        if self.step_number == 0:
+            self._epoch_seed = self.generator.get_state()
+        self.generator.set_state(self._epoch_seed)
+        with self.engine.on_stream():  # the plan is copied to the device: no step may be faster
+            plan = self.plan()
+        while self.step_number < len(plan):
+            self.engine(*plan[self.step_number])
+            self.step_number += 1
+            if self.folder is not None:
+                tell(self.folder.path, self.epoch, self.epochs, self.step_number, len(plan))
+            if self.should_stop is not None and distributed.any_of(self.should_stop()):
+                self.seconds += time.perf_counter() - started
+                self._save()
+                raise Interrupted(f"stopped at epoch {self.epoch + 1}, step {self.step_number}")
+            yield
+        with self.engine.on_stream():
+            record = {"epoch": self.epoch + 1, **self.finish_epoch()}
+        self.epoch, self.step_number = self.epoch + 1, 0
+        self.seconds += time.perf_counter() - started
+        record["seconds"] = round(self.seconds, 3)
+        self._keep(record)
+
+    def _keep(self, record: Record) -> None:
+        self.history.append(record)
+        if self.folder is not None:
+            self.folder.append(record)
+            last = self.done or self.epoch == self.epochs
+            if last or self.epoch % self.checkpoint_every == 0:
+                self._save()
+        if self.on_epoch is not None:
+            self.on_epoch(record)
+
+    def _save(self) -> None:
+        if self.folder is None:
+            return
+        with self.engine.on_stream():
+            own = self.state()
+            random = {
+                "torch": torch.get_rng_state(),
+                "epoch": self._epoch_seed,
+                "generator": self.generator.get_state(),
+            }
+            if self.engine.device.type == "cuda":
+                random["cuda"] = torch.cuda.get_rng_state(self.engine.device)
+            position = {"epoch": self.epoch, "step": self.step_number, "done": self.done, "seconds": self.seconds}
+            self.folder.save_state({"position": position, "random": random, "own": own}, self.name)
+
+    def _resume(self) -> None:
+        saved = None if self.folder is None else self.folder.load_state(self.name)
+        if self.folder is None or saved is None:
+            if self.folder is not None:
+                self.folder.truncate(0)
+            return
+        position, random = saved["position"], saved["random"]
+        self.epoch, self.step_number = position["epoch"], position["step"]
+        self.done, self.seconds = position["done"], position["seconds"]
+        self.folder.truncate(self.epoch)
+        self.history = self.folder.history()
+        with self.engine.on_stream():
+            self.load_state(saved["own"])
+        self._epoch_seed = random["epoch"]
+        self.generator.set_state(random["generator"])
+        torch.set_rng_state(random["torch"])
+        if "cuda" in random and self.engine.device.type == "cuda":
+            torch.cuda.set_rng_state(random["cuda"], self.engine.device)
+
+
+def labelled(on_epoch: Callable[[Record], None] | None, **labels: Any) -> Callable[[Record], None] | None:
+    """``on_epoch`` that hears these labels with every record; a record's own values stand."""
+    return None if on_epoch is None else lambda record: on_epoch({**labels, **record})
+
+
+def seeded(seed: int) -> torch.Generator:
+    """A generator for shuffling: on the host, so that every device sees the same order."""
+    return torch.Generator().manual_seed(seed)
+
+
+def steps_per_epoch(store: Store, batch_size: int) -> int:
+    return math.ceil(len(store) / min(batch_size, len(store)))

@@ -1,0 +1,296 @@
+"""Training one network by the benchmark's protocol, and evaluating it."""
+
+from __future__ import annotations
+
+import copy
+import math
+import statistics
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gnas import distributed
+from gnas.data.benchmark import Benchmark
+from gnas.model.network import GraphModule
+from gnas.model.task import decimals
+from gnas.run.folder import Run
+from gnas.training.engine import Engine, mode_for, take_turns
+from gnas.training.evaluation import Evaluator
+from gnas.training.loop import EpochLoop, Meter, Record, labelled, seeded, steps_per_epoch
+from gnas.training.norm_statistics import SETTLED, PreciseNorms, lag_behind, norms_of
+from gnas.training.optim import adam, autocast, exponential_average, restore, set_rate, steps_taken, use_precision
+from gnas.training.protocol import TrainConfig
+from gnas.training.sampling import open_store
+from gnas.training.store import Planned, Store
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """One trained network: its figures at the epoch with the best validation metric."""
+
+    seed: int
+    test: float
+    val: float
+    train: float
+    test_per_batch: float
+    best_epoch: int
+    epochs: int
+    seconds: float
+    num_weights: int
+    metric: str
+    norms_lag: bool = False  # batch norm's running averages are far from what the weights need: see precise_norms
+    history: list[Record] = field(default_factory=list, repr=False, compare=False)
+    model: GraphModule | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def seconds_per_epoch(self) -> float:
+        return self.seconds / max(self.epochs, 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the history and the model, for result files."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("history", "model")}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Several seeds of one network: mean and standard deviation, each run kept."""
+
+    results: tuple[TrainResult, ...]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(r.test for r in self.results)
+
+    @property
+    def std(self) -> float:
+        return statistics.pstdev([r.test for r in self.results])
+
+    @property
+    def val(self) -> float:
+        return statistics.fmean(r.val for r in self.results)
+
+
+class Trainer(EpochLoop):
+    """One network trained from one seed; of ``stores`` it reads train and val, and test only in :meth:`result`."""
+
+    def __init__(
+        self,
+        model: GraphModule,
+        config: TrainConfig,
+        seed: int,
+        device: torch.device,
+        stores: dict[str, Store],
+        run: Run | None = None,
+        on_epoch: Callable[[Record], None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> None:
+        super().__init__(config.epochs, seeded(seed), run, on_epoch, should_stop, config.checkpoint_every)
+        self.model, self.config, self.seed, self.task = model.to(device), config, seed, model.task
+        self.stores = stores
+        self.model.train()
+        distributed.same_start(self.model)
+        self.optimizer = adam(
+            model.parameters(), config.lr, config.weight_decay, device, decoupled=config.optimizer == "adamw"
+        )
+        self.meter = Meter(self.task, device, steps_per_epoch(stores["train"], config.batch_size))
+        self.engine = Engine(self._step, device, mode_for(config.engine, stores["train"]), parts=self.model.parts())
+        self.average = copy.deepcopy(model) if config.ema else None
+        judged = self.model if self.average is None else self.average
+        self.judged = judged
+        shown = [name for name in stores if name != "test" or config.test_curve]
+        self.evaluators = {name: self._evaluator(name, config.engine) for name in shown}
+        self.norms = None
+        if config.precise_norms:
+            told = (config.batch_size, config.precise_norms, config.engine, config.precision, self.engine.stream)
+            self.norms = PreciseNorms(judged, stores["train"], *told)
+        self.best: dict[str, Tensor] = {}
+        self.best_val, self.best_epoch = math.nan, 0
+        self.rate, self.lowest, self.waited = config.lr, math.inf, 0
+
+    def _evaluator(self, split: str, mode: str) -> Evaluator:
+        config = self.config
+        return Evaluator(
+            self.judged, self.stores[split], config.batch_size, mode, config.precision, self.engine.stream, split
+        )
+
+    def plan(self) -> list[tuple[Planned, ...]]:
+        if self.step_number == 0:
+            with self.engine.on_stream():
+                self.meter.reset()
+                set_rate(self.optimizer, self._scheduled_rate())
+        plan = self.stores["train"].plan(self.config.batch_size, self.generator, share=distributed.share())
+        return [(p,) for p in plan]
+
+    def _step(self, planned: Planned) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        with autocast(self.engine.device, self.config.precision), distributed.shared_norms(self.config.sync_bn):
+            batch = self.stores["train"].batch(planned.ids, planned.capacity)
+            out = self.model(batch)
+            loss = self.task.loss_value(out, batch, distributed.total)
+        loss.backward()
+        loss = distributed.reduce_gradients(loss, list(self.model.parameters()))
+        if self.config.clip:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
+        self.optimizer.step()
+        if self.average is not None:
+            exponential_average(self.average, self.model, self.config.ema, steps_taken(self.optimizer))
+        self.meter.add(out, batch, loss)
+
+    def finish_epoch(self) -> Record:
+        distributed.settle(self.model, *([] if self.average is None else [self.average]))
+        train = self.meter.read(self.epoch)
+        if self.norms is not None:
+            self.norms()
+        val = self.evaluators["val"](self.epoch)
+        if not self.best or self.task.better(val["metric"], self.best_val):
+            self.best_val, self.best_epoch = val["metric"], self.epoch + 1
+            self.best = {name: value.clone() for name, value in self.judged.state_dict().items()}
+        record = {
+            "train_loss": train["loss"],
+            "train_metric": train["metric"],
+            "val_loss": val["loss"],
+            "val_metric": val["metric"],
+            "val_metric_per_batch": val["metric_per_batch"],
+            "lr": self._scheduled_rate(),
+        }
+        if self.config.test_curve:
+            record["test_metric_for_plots_only"] = self.evaluators["test"](self.epoch)["metric"]
+        self._adapt(val["loss"])
+        return record
+
+    def _adapt(self, val_loss: float) -> None:
+        """ReduceLROnPlateau on the validation loss, and the protocol's stop."""
+        if self.config.schedule != "plateau":
+            return
+        if val_loss < self.lowest * (1 - 1e-4):
+            self.lowest, self.waited = val_loss, 0
+        else:
+            self.waited += 1
+        if self.waited > self.config.patience:
+            self.rate, self.waited = self.rate * self.config.factor, 0
+        self.done = self.rate < self.config.min_lr
+
+    def _scheduled_rate(self) -> float:
+        config = self.config
+        if self.epoch < config.warmup:
+            return config.lr * (self.epoch + 1) / (config.warmup + 1)
+        if config.schedule == "cosine":
+            share = (self.epoch - config.warmup) / max(config.epochs - config.warmup, 1)
+            self.rate = config.min_lr + 0.5 * (config.lr - config.min_lr) * (1 + math.cos(math.pi * share))
+        return self.rate
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "model": self.model.state_dict(),
+            "average": None if self.average is None else self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "meter": self.meter.state(),
+            "best": self.best,
+            "numbers": [self.best_val, self.best_epoch, self.rate, self.lowest, self.waited],
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.model.load_state_dict(state["model"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
+        restore(self.optimizer, state["optimizer"])
+        self.meter.load_state(state["meter"])
+        device = self.engine.device
+        self.best = {name: value.to(device) for name, value in state["best"].items()}
+        self.best_val, self.best_epoch, self.rate, self.lowest, self.waited = state["numbers"]
+
+    def result(self) -> TrainResult:
+        """Go back to the best epoch and read the test split, once."""
+        with self.engine.on_stream():  # where the copy of the best epoch's weights was queued
+            self.judged.load_state_dict(self.best)
+            self.model = self.judged  # the network as selected
+            figures = {name: self._evaluator(name, "eager")(self.epoch) for name in ("train", "test")}
+        lag = self._norms_lag(figures["train"]["metric"])
+        return TrainResult(
+            seed=self.seed,
+            test=figures["test"]["metric"],
+            val=self.best_val,
+            train=figures["train"]["metric"],
+            test_per_batch=figures["test"]["metric_per_batch"],
+            best_epoch=self.best_epoch,
+            epochs=self.epoch,
+            seconds=round(self.seconds, 3),
+            num_weights=sum(p.numel() for p in self.judged.parameters()),
+            metric=self.task.metric,
+            norms_lag=lag,
+            history=self.history,
+            model=self.judged,
+        )
+
+    def _norms_lag(self, evaluated: float) -> bool:
+        """Whether the epoch that was kept did much better on its own batches than in evaluation, with a warning if so."""
+        steps = self.epoch * steps_per_epoch(self.stores["train"], self.config.batch_size)
+        if self.norms is not None or self.average is not None or steps < SETTLED or not norms_of(self.model):
+            return False
+        batches = self.history[self.best_epoch - 1]["train_metric"]
+        if not lag_behind(self.task, batches, evaluated):
+            return False
+        name, digits = type(self.model).__name__, decimals(self.task.metric)
+        warnings.warn(
+            f"{name}, seed {self.seed}: {self.task.metric} {batches:.{digits}f} on its training batches, but"
+            f" {evaluated:.{digits}f} on the same graphs in evaluation; batch norm's running averages probably lag behind the"
+            " weights: precise_norms=16 takes the statistics anew (--set train_settings.precise_norms=16)",
+            stacklevel=2,
+        )
+        return True
+
+
+def train(
+    build: Callable[[], GraphModule] | GraphModule,
+    benchmark: Benchmark,
+    config: TrainConfig | None = None,
+    seed: int = 41,
+    *,
+    device: torch.device | str = "cpu",
+    run: Run | None = None,
+    on_epoch: Callable[[Record], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> TrainResult:
+    """Train one network. ``build`` makes it (so that the seed decides its initial weights too), or is it."""
+    runs = None if run is None else [run]
+    return train_seeds(
+        build, benchmark, config, (seed,), device=device, runs=runs, on_epoch=on_epoch, should_stop=should_stop
+    ).results[0]
+
+
+def train_seeds(
+    build: Callable[[], GraphModule] | GraphModule,
+    benchmark: Benchmark,
+    config: TrainConfig | None = None,
+    seeds: Sequence[int] = (41, 95, 12, 35),
+    *,
+    device: torch.device | str = "cpu",
+    runs: Sequence[Run] | None = None,
+    on_epoch: Callable[[Record], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> Spread:
+    """Train one network from several seeds, all at once on a GPU, one after another on a CPU."""
+    config = config or TrainConfig.paper(benchmark.name)
+    device = torch.device(device)
+    use_precision(config.precision)
+    stores = {name: open_store(split, device) for name, split in benchmark.splits().items()}
+    folders = list(runs) if runs is not None else [None] * len(seeds)
+    trainers = []
+    for seed, folder in zip(seeds, folders, strict=True):
+        torch.manual_seed(seed)
+        model = copy.deepcopy(build) if isinstance(build, GraphModule) else build()
+        note = labelled(on_epoch, seed=seed)
+        trainers.append(Trainer(model, config, seed, device, stores, folder, note, should_stop))
+    if device.type == "cuda":
+        take_turns([trainer.steps() for trainer in trainers])
+        return Spread(tuple(trainer.result() for trainer in trainers))
+    results = []
+    for trainer in trainers:
+        torch.manual_seed(trainer.seed)
+        take_turns([trainer.steps()])
+        results.append(trainer.result())
+    return Spread(tuple(results))

@@ -1,0 +1,256 @@
+"""The whole job in three lines, in scikit-learn's manner: ``GNAS().fit(graphs).predict(new_graphs)``."""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gnas.compare.networks import Leaderboard
+from gnas.data import Benchmark, load
+from gnas.errors import InputError, choose
+from gnas.model.graphnas_layers import GraphNASNetwork
+from gnas.model.task import KINDS, LEVELS
+from gnas.run.folder import Run
+from gnas.run.models import load_model
+from gnas.run.settings import Settings
+from gnas.training.loop import Record
+from gnas.use.logs import logged
+from gnas.use.predict import Predictions, as_device, infer, output_names, predictions
+from gnas.use.reading import is_benchmark, read_graphs
+from gnas.use.targets import accuracy, class_values, flat_targets, known_rows, r_squared, renamed, with_targets
+from gnas.workflow import discover
+
+TASKS = (*KINDS, *(f"{level}-{kind}" for level in LEVELS for kind in KINDS))
+SETTINGS = ("strategy", "cells", "channels", "budget", "search_epochs", "epochs", "batch", "lr", "seeds", "baselines")
+
+
+class NotFittedError(InputError, AttributeError):
+    """An estimator was asked before it was fitted."""
+
+
+class GNAS:
+    """Find a graph neural network for your graphs, train it, predict with it.
+
+    >>> model = GNAS(task="classification").fit(graphs)  # doctest: +SKIP
+    >>> model.predict(new_graphs)  # doctest: +SKIP
+
+    Args:
+        task: what is learned: ``classification`` or ``regression``, with the level in front where it is not plain from
+            the data, such as ``node-classification``. None: inferred.
+        preset: ``fast``, ``paper`` or ``strong``; what follows changes single settings of it.
+        strategy, cells, channels, budget, search_epochs, epochs, batch, lr, seeds: see :class:`gnas.Settings`.
+        baselines: hand-made networks to train beside the found one, for the leaderboard.
+        seed: of the search, and of the split where the data bring none.
+        settings: other settings of the job by name.
+        data_options: other options of :func:`gnas.load` by name, such as ``metric`` or ``fractions``.
+        device: ``cpu`` or ``cuda``; None: a GPU if there is one.
+        out: the run folder; None: a temporary one, which lives as long as this object.
+        resume, force: what to do if ``out`` holds a run: go on with it, or start over.
+        verbose: 1 logs every epoch to the logger ``gnas``.
+
+    After ``fit``: ``genotype_``, ``depth_``, ``network_`` (the seed that was best on validation), ``leaderboard_``,
+    ``history_`` (records of the search), ``task_``, ``classes_``, ``seed_`` and ``folder_``, the run folder.
+    """
+
+    def __init__(
+        self,
+        task: str | None = None,
+        preset: str = "fast",
+        *,
+        strategy: str | None = None,
+        cells: int | None = None,
+        channels: int | None = None,
+        budget: int | None = None,
+        search_epochs: int | None = None,
+        epochs: int | None = None,
+        batch: int | None = None,
+        lr: float | None = None,
+        seeds: Sequence[int] | None = None,
+        baselines: Sequence[str] = (),
+        seed: int = 0,
+        settings: dict[str, Any] | None = None,
+        data_options: dict[str, Any] | None = None,
+        device: str | None = None,
+        out: str | Path | None = None,
+        resume: bool = False,
+        force: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.task, self.preset = task, preset
+        self.strategy, self.cells, self.channels, self.budget = strategy, cells, channels, budget
+        self.search_epochs, self.epochs, self.batch, self.lr = search_epochs, epochs, batch, lr
+        self.seeds, self.baselines, self.seed = seeds, baselines, seed
+        self.settings, self.data_options = settings, data_options
+        self.device, self.out, self.resume, self.force, self.verbose = device, out, resume, force, verbose
+
+    # -- parameters, as scikit-learn's clone and searches read them ---------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments by name."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> GNAS:
+        """Change arguments; they count from the next ``fit``."""
+        for name, value in params.items():
+            setattr(self, choose(name, self.get_params(), "parameter"), value)
+        return self
+
+    def __repr__(self) -> str:
+        default = inspect.signature(type(self)).parameters
+        changed = [f"{n}={v!r}" for n, v in self.get_params().items() if v is not default[n].default]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    # -- fitting ----------------------------------------------------------------------------------------------------
+
+    def fit(self, dataset: Any, y: Any = None) -> GNAS:
+        """Search, train and compare.
+
+        ``dataset`` is anything :func:`gnas.load` takes: a list of PyG ``Data``, a PyG dataset, a file, a benchmark's
+        name. ``y`` holds a target for each graph of a list, in the place of ``data.y``. Where the data bring no split,
+        a tenth is kept for validation and a tenth for the leaderboard; ``data_options`` can change that.
+        """
+        benchmark = self._benchmark(dataset, y)
+        settings = self._settings()
+        temporary = None if self.out is not None else tempfile.TemporaryDirectory(prefix="gnas-")
+        folder = Path(self.out) if self.out is not None else Path(temporary.name) / "run"  # type: ignore[union-attr]
+        with logged(self.verbose) as on_epoch:
+            found = discover(
+                benchmark,
+                settings,
+                folder,
+                device=self._device(),
+                resume=self.resume,
+                force=self.force,
+                on_epoch=on_epoch,
+            )
+        self._temporary = temporary  # gone with this object
+        self._adopt(folder, found.leaderboard, found.search.history)
+        return self
+
+    def _benchmark(self, dataset: Any, y: Any) -> Benchmark:
+        level, kind = _parse_task(self.task)
+        options: dict[str, Any] = {"seed": self.seed, **self._settings().data, **(self.data_options or {})}
+        if y is not None:
+            dataset, names = with_targets(dataset, y)
+            kind = "classification" if names else kind
+            return renamed(load(dataset, level=level, kind=kind, **options), names)
+        if not is_benchmark(dataset):
+            return load(dataset, level=level, kind=kind, **options)
+        benchmark = load(dataset, **options)
+        task = benchmark.task
+        if (level or task.level, kind or task.kind) != (task.level, task.kind):
+            raise InputError(f"{benchmark.name} is a {task.level}-{task.kind} task, not {self.task}")
+        return benchmark
+
+    def _settings(self) -> Settings:
+        given = {name: getattr(self, name) for name in SETTINGS}
+        settings = Settings.resolve(self.preset, **{**given, "seed": self.seed, **(self.settings or {})})
+        own = {name: value for name, value in (self.data_options or {}).items() if name == "structure"}
+        return settings.changed({"data": {**settings.data, **own}})
+
+    def _device(self) -> torch.device:
+        return as_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    def _adopt(self, folder: Path, leaderboard: Leaderboard, history: list[Record]) -> None:
+        """Take the network of a finished run as this estimator's own."""
+        self.network_, info = load_model(folder)
+        self._encoding = info.encoding
+        self.task_, self.seed_, self.folder_ = self.network_.task, info.seed, folder
+        network: Any = self.network_
+        self.genotype_ = network.architecture if isinstance(network, GraphNASNetwork) else network.genotype
+        self.depth_ = self.genotype_.depth()
+        self.leaderboard_, self.history_ = leaderboard, history
+        if self.task_.kind == "classification":
+            self.classes_ = class_values(output_names(self.task_, self._encoding))
+
+    # -- predicting -------------------------------------------------------------------------------------------------
+
+    def predict(self, graphs: Any) -> np.ndarray:
+        """Classes, or targets in their own unit: one for each graph, or for each node or edge of all graphs in a row."""
+        found = self._predictions(graphs)
+        if found.kind == "classification":
+            return self.classes_[found.classes]
+        return found.values[:, 0] if found.values.shape[1] == 1 else found.values
+
+    def predict_proba(self, graphs: Any) -> np.ndarray:
+        """Probabilities of the classes, in the order of ``classes_``."""
+        found = self._predictions(graphs)
+        if found.kind != "classification":
+            raise InputError("only a classification has probabilities; this is a regression")
+        return found.values
+
+    def score(self, graphs: Any, y: Any = None) -> float:
+        """How good predictions are, at most 1: the share of right classes, or the R² of a regression.
+
+        This is scikit-learn's score, whatever the task's own metric. ``y`` replaces the targets the graphs bring.
+        """
+        self._check_fitted()
+        classes = self.task_.kind == "classification"
+        if y is not None:
+            found, wanted = self.predict(graphs), flat_targets(y, self.task_.level)
+        else:
+            rows = read_graphs(graphs, self.task_, self._encoding, targets=True).graphs
+            values = infer(self.network_, rows, self._device())
+            found, wanted = known_rows(values.argmax(1) if classes else values, rows)
+        if not len(wanted) or len(found) != len(wanted):
+            raise InputError(f"{len(wanted)} targets for {len(found)} predictions; a score needs one for each")
+        return accuracy(found, wanted) if classes else r_squared(found, wanted)
+
+    def _predictions(self, graphs: Any) -> Predictions:
+        self._check_fitted()
+        new = read_graphs(graphs, self.task_, self._encoding)
+        return predictions(self.network_, new, self._encoding, self._device())
+
+    def _check_fitted(self) -> None:
+        if "network_" not in vars(self):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
+
+    # -- keeping ----------------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path, force: bool = False) -> Path:
+        """Copy the run folder; ``GNAS.load`` reads it, as do ``gnas predict``, ``export`` and ``report``."""
+        self._check_fitted()
+        folder = Path(folder)
+        holds_run = (folder / "config.yaml").exists()
+        if folder.exists() and not (force and holds_run) and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(f"{folder}: already there; give force to replace a run, or name another folder")
+        if folder.resolve() != self.folder_.resolve():
+            with tempfile.TemporaryDirectory(dir=_made(folder.parent), prefix=f".{folder.name}.") as made:
+                copied = shutil.copytree(self.folder_, Path(made) / "run", ignore=shutil.ignore_patterns(".lock"))
+                if folder.exists():
+                    shutil.rmtree(folder)
+                copied.rename(folder)
+        return folder
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | None = None) -> GNAS:
+        """The fitted estimator of a run folder: one that ``save`` wrote, or of any finished search."""
+        run, searched = Run(folder), Run(Path(folder) / "search")
+        board = run.read_json("leaderboard")
+        if board is None:
+            raise InputError(f"{folder}: the run is not finished; resume it first")
+        known = {f.name: run.config[f.name] for f in fields(Settings) if f.name in run.config}
+        own = {name: known.pop(name) for name in ("preset", "seed", *SETTINGS) if name in known}
+        found = cls(**own, settings=known, device=device, out=folder)
+        found._adopt(Path(folder), Leaderboard.from_dict(board), searched.history())
+        return found
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _parse_task(task: str | None) -> tuple[str | None, str | None]:
+    if task is None:
+        return None, None
+    level, _, kind = choose(task, TASKS, "task").rpartition("-")
+    return level or None, kind

@@ -1,0 +1,118 @@
+"""The model card of an exported network: what it is, how good it is, how to use it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+
+from gnas.data.encoding import Encoding, some
+from gnas.model.export_code import safe_text
+from gnas.model.network import Network
+from gnas.model.task import UNITS, Task, decimals
+from gnas.run.models import TrainedInfo, best_seed
+from gnas.run.table import markdown_table
+
+
+def model_card(network: Network, info: TrainedInfo, versions: Mapping[str, str]) -> str:
+    """The text of README.md."""
+    sections = [
+        f"# A graph neural network for {safe_text(info.dataset)}",
+        f"Found by architecture search from message passing, trained and exported by gnas {versions['gnas']}.",
+        markdown_table(("what", "value"), _facts(network, info)),
+        "## The network",
+        _network(network),
+        "## How to use it",
+        _usage(network.task),
+        "## What it reads",
+        _inputs(network.task, info.encoding),
+        *(["## Seeds", _seeds(network.task, info)] if info.results else []),
+        "## Versions",
+        markdown_table(("package", "version"), list(versions.items())),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _facts(network: Network, info: TrainedInfo) -> list[tuple[str, str]]:
+    task, genotype = network.task, network.genotype
+    better = "higher" if task.higher_is_better else "lower"
+    facts = [("dataset", safe_text(info.dataset)), ("task", _task(task))]
+    tests = [result["test"] for result in info.results.values()]
+    if tests:
+        spread = (
+            f" ± {_shown(task, statistics.pstdev(tests))} over {len(tests)} seeds" if len(tests) > 1 else ", one seed"
+        )
+        mean = _shown(task, statistics.fmean(tests))
+        facts.append((f"test {UNITS[task.metric]}", f"{mean}{spread} ({better} is better)"))
+    if info.seed in info.results:
+        mine = info.results[info.seed]
+        val, test = (_shown(task, mine[split]) for split in ("val", "test"))
+        best = " (best on validation)" if info.seed == best_seed(info.results) else ""
+        facts.append(("these weights", f"seed {info.seed}{best}: validation {val}, test {test}"))
+    return [
+        *facts,
+        ("message-passing depth", f"{genotype.depth()} of {len(genotype)} cells aggregate"),
+        ("width", f"{network.channels} channels, {network.num_weights():,} weights"),
+        ("genotype", f"{genotype.id}, variant {genotype.variant}"),
+    ]
+
+
+def _task(task: Task) -> str:
+    several = {"classification": f", {task.num_outputs} classes", "regression": f", {task.num_outputs} targets"}[
+        task.kind
+    ]
+    return f"{task.level} {task.kind}{several if task.num_outputs > 1 else ''}"
+
+
+def _shown(task: Task, value: float) -> str:
+    return f"{value:.{decimals(task.metric)}f}"
+
+
+def _network(network: Network) -> str:
+    lines = [f"cell {k}: {text}" for k, text in enumerate(network.genotype.formulas(), start=1)]
+    told = "The operation inside is applied first, branches stand between bars, equal numbers mark one shared node."
+    return "```text\n" + "\n".join(lines) + f"\n```\n\n{told}"
+
+
+def _usage(task: Task) -> str:
+    graph = ", batch.batch" if task.needs_batch else ""
+    row = f"one row for each {task.level}"
+    result = f"# {row}, in the target's own unit" if task.kind == "regression" else f"# logits, {row}"
+    lines = [
+        "```python",
+        "from model import load  # model.py of this folder",
+        "from torch_geometric.loader import DataLoader",
+        "",
+        "model = load()",
+        "for batch in DataLoader(graphs, batch_size=128):",
+        f"    out = model(batch.x, batch.edge_index{graph})  {result}",
+        "```",
+    ]
+    wants = "It needs torch, torch-geometric and safetensors; `gnas predict` reads this folder, too."
+    return "\n".join(lines) + f"\n\n{wants}"
+
+
+def _inputs(task: Task, encoding: Encoding | None) -> str:
+    if encoding is None:
+        sizes = some(task.categories)
+        if task.categories:
+            return f"`x` holds {len(task.categories)} columns of categories, counted from 0: {sizes} values."
+        return f"`x` holds {task.in_channels} columns of floats."
+    rows, place = [], 0
+    for column in encoding.nodes:
+        width = column.size if column.categorical and not task.categories else 1
+        where = str(place) if width == 1 else f"{place} to {place + width - 1}, one-hot"
+        what = f"{column.size} categories" if column.categorical else "a number"
+        values = ", ".join(f"{safe_text(str(v))} = {k}" for k, v in enumerate(column.values[:40]))
+        what += f": {values}{' ...' if column.size > 40 else ''}" if values else ""
+        what = f"the in-degree, at most {column.size - 1}" if column.kind == "degree" else what
+        rows.append((where, safe_text(column.name), what))
+        place += width
+    return markdown_table(("column of x", "name", "holds"), rows)
+
+
+def _seeds(task: Task, info: TrainedInfo) -> str:
+    rows = [
+        (str(seed), *(_shown(task, one[split]) for split in ("val", "test")), str(one.get("best_epoch", "")))
+        for seed, one in sorted(info.results.items())
+    ]
+    return markdown_table(("seed", f"validation {UNITS[task.metric]}", "test", "best epoch"), rows)

@@ -1,0 +1,38 @@
+"""Records of a run as lines of the logger ``gnas``, for those who work without the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+
+from gnas.training.loop import Record
+
+LOGGER = logging.getLogger("gnas")
+
+
+@contextlib.contextmanager
+def logged(verbose: int) -> Iterator[Callable[[Record], None] | None]:
+    """What to do with each record: log it where the caller wants to hear."""
+    if not verbose:
+        yield None
+        return
+    handler, level = logging.StreamHandler(), LOGGER.level
+    alone = not LOGGER.hasHandlers()
+    if alone:
+        LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield lambda record: LOGGER.info("%s", _line(record))
+    finally:
+        LOGGER.setLevel(level)
+        if alone:
+            LOGGER.removeHandler(handler)
+
+
+def _line(record: Record) -> str:
+    """A record for people: its short entries."""
+    shown = {
+        k: f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in record.items() if not isinstance(v, list | dict)
+    }
+    return ", ".join(f"{name} {value}" for name, value in shown.items() if len(value) < 30)

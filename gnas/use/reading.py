@@ -1,0 +1,113 @@
+"""New graphs, in any form, as a trained network reads them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gnas.data import NAMES, load, unknown
+from gnas.data.benchmark import Benchmark
+from gnas.data.checks import check_graph_set
+from gnas.data.encoding import Array, Encoding
+from gnas.data.own.custom import encode
+from gnas.data.own.sequences import parts_of
+from gnas.errors import InputError
+from gnas.graph import GraphSet
+from gnas.model.task import Task
+
+
+class NewGraphs(NamedTuple):
+    """Graphs as a trained network reads them, and how they stand to what the caller gave.
+
+    ``order`` is the place of each sorted edge in the caller's order, None where it does not matter or is not known: a
+    benchmark, tables. Of SMILES there are the texts, ``kept`` (their numbers as the caller counts them) and ``notes``, which
+    say what was left out.
+    """
+
+    graphs: GraphSet
+    order: Tensor | None = None
+    smiles: tuple[str, ...] = ()
+    kept: Array | None = None
+    notes: tuple[str, ...] = ()
+
+
+def read_graphs(
+    data: Any,
+    task: Task,
+    encoding: Encoding | None = None,
+    data_root: str | Path | None = None,
+    targets: bool = False,
+    skip_bad: bool = False,
+) -> NewGraphs:
+    """Graphs as a network trained on ``task`` reads them.
+
+    The targets of PyG objects are only read where ``targets`` asks for them: a prediction needs none, and may meet classes
+    never seen. ``skip_bad`` leaves out SMILES the network cannot read.
+    """
+    if skip_bad and (isinstance(data, GraphSet) or is_benchmark(data)):
+        raise InputError("skip_bad=True leaves out SMILES that cannot be read; these graphs are no SMILES")
+    if isinstance(data, GraphSet):
+        check_graph_set(data, task, "graphs")
+        return NewGraphs(data)
+    if is_benchmark(data):
+        benchmark = data if isinstance(data, Benchmark) else load(data, data_root=data_root)
+        return NewGraphs(_test_split(benchmark, task, encoding))
+    if isinstance(data, str) and not _exists(data):
+        raise InputError(unknown(data))
+    parts = None if isinstance(data, str | Path) else parts_of(data)
+    if parts is None or not parts.graphs or not all(isinstance(g, Data) for g in parts.graphs):
+        found = encode(data, encoding, task, skip_bad)
+        return NewGraphs(found.graphs, None, found.smiles, found.kept, found.notes)
+    graphs = parts.graphs if targets else [_without_target(graph) for graph in parts.graphs]
+    order = _edge_order(graphs) if task.level == "edge" else None
+    return NewGraphs(encode(graphs, encoding, task, skip_bad).graphs, order)
+
+
+def is_benchmark(data: Any) -> bool:
+    """Whether ``data`` is, or names, graphs with their task and splits made: nothing is to be inferred."""
+    if isinstance(data, Benchmark) or (isinstance(data, str) and data in NAMES):
+        return True
+    return isinstance(data, str | Path) and Path(data).suffix.lower() == ".npz"
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):  # longer than a path may be, or the home of nobody
+        return False
+
+
+def _test_split(benchmark: Benchmark, task: Task, encoding: Encoding | None) -> GraphSet:
+    for part in ("level", "kind", "num_outputs", "categories", "in_channels"):
+        asked, here = getattr(task, part), getattr(benchmark.task, part)
+        if asked != here:
+            raise InputError(f"{benchmark.name}: {part} is {here!r}; this network was trained with {asked!r}")
+    if encoding is not None and benchmark.encoding is not None:
+        for mine, theirs in zip(encoding.nodes, benchmark.encoding.nodes, strict=True):
+            if mine != theirs:
+                raise InputError(f"{benchmark.name}: column {theirs.name!r} is not encoded as in the training data")
+    check_graph_set(benchmark.test, task, f"{benchmark.name} test")
+    return benchmark.test
+
+
+def _without_target(graph: Data) -> Data:
+    bare = copy.copy(graph)
+    bare.y = None
+    return bare
+
+
+def _edge_order(graphs: Sequence[Data]) -> Tensor:
+    """The place in the caller's order of each edge of a ``GraphSet``, which sorts them by graph, target and source."""
+    places, start = [], 0
+    for graph in graphs:
+        source, target = graph.edge_index.long()
+        largest = int(graph.edge_index.max()) + 1 if graph.edge_index.numel() else 1
+        places.append(torch.argsort(target * largest + source, stable=True) + start)
+        start += source.numel()
+    return torch.cat(places)

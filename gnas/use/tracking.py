@@ -1,0 +1,167 @@
+"""Records of a run for the tools people watch runs with, behind one small interface.
+
+A run folder always keeps its history as JSON lines. TensorBoard is written beside it when it is installed; MLflow and
+Weights & Biases where they are asked for, with their own settings (``MLFLOW_TRACKING_URI``,
+``WANDB_MODE``, ...), else inside the run folder too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from gnas.errors import InputError, choose
+from gnas.files import read_json, write_json
+
+Record = dict[str, Any]
+NAMES = ("tensorboard", "mlflow", "wandb")
+
+
+class Tracker(Protocol):
+    """Whom to tell: one record after each epoch, and the end."""
+
+    def log(self, record: Record) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def wanted(names: str | None) -> list[str]:
+    """Trackers from text (``mlflow,wandb`` or ``none``), each known and installed; None: TensorBoard if installed."""
+    if names is None:
+        return ["tensorboard"] if installed("tensorboard") else []
+    found = [] if names.strip() == "none" else list(dict.fromkeys(names.replace(",", " ").split()))
+    for name in found:
+        choose(name, NAMES, "tracker")
+        if not installed(name):
+            raise InputError(f"tracking with {name} needs the package: pip install {name}")
+    return found
+
+
+def open_trackers(names: Sequence[str], folder: str | Path, config: dict[str, Any]) -> Tracker:
+    """The trackers of these names for a run folder, as one."""
+    kinds: dict[str, Callable[..., Tracker]] = {"tensorboard": TensorBoard, "mlflow": MLflow, "wandb": WandB}
+    opened = []
+    for name in names:
+        try:
+            opened.append(kinds[name](Path(folder), config))
+        except Exception as error:
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
+            raise InputError(f"tracking with {name} cannot begin: {reason}; mend it, or use --track none") from error
+    return Several(opened)
+
+
+def installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def scalars(record: Record) -> Iterator[tuple[str, float]]:
+    """The numbers of a record with full names, such as ``train/gin/seed-41/val_metric``."""
+    parts = [str(record.get("stage", "train" if "model" in record else "search"))]
+    parts += [str(record["model"])] if "model" in record else []
+    parts += [f"seed-{record['seed']}"] if "seed" in record else []
+    for name, value in record.items():
+        if name in ("epoch", "trial", "seed"):
+            continue
+        for inner, number in value.items() if isinstance(value, dict) else [("", value)]:
+            if isinstance(number, int | float) and not isinstance(number, bool):
+                yield "/".join([*parts, name, *([str(inner)] if inner else [])]), float(number)
+
+
+class Several:
+    """Several trackers as one; none at all is fine too. One that fails is left off: the run matters more."""
+
+    def __init__(self, trackers: Sequence[Tracker]) -> None:
+        self.trackers = list(trackers)
+
+    def log(self, record: Record) -> None:
+        self._each(lambda tracker: tracker.log(record))
+
+    def close(self) -> None:
+        self._each(lambda tracker: tracker.close())
+
+    def _each(self, call: Callable[[Tracker], None]) -> None:
+        for tracker in list(self.trackers):
+            try:
+                call(tracker)
+            except Exception as error:
+                self.trackers.remove(tracker)
+                reason = " ".join(str(error).split())[:200]
+                warnings.warn(f"tracking with {type(tracker).__name__} failed and is left off from here: {reason}")
+
+
+class TensorBoard:
+    """Event files in the run folder: ``tensorboard --logdir RUN``."""
+
+    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.writer = SummaryWriter(str(folder / "tensorboard"))
+
+    def log(self, record: Record) -> None:
+        for name, value in scalars(record):
+            self.writer.add_scalar(name, value, int(record["epoch"]))
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class MLflow:
+    """One MLflow run for a run folder; a run that goes on is gone on with there too."""
+
+    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
+        import mlflow
+
+        self.mlflow = mlflow
+        if "MLFLOW_TRACKING_URI" not in os.environ:
+            mlflow.set_tracking_uri(f"sqlite:///{(folder / 'mlflow.db').resolve()}")  # in the run folder, as all else
+        known = _remembered(folder).get("mlflow")
+        run = mlflow.start_run(run_id=known) if known else mlflow.start_run(run_name=folder.name)
+        if not known:
+            mlflow.log_params({name: str(value)[:500] for name, value in config.items()})
+            _remember(folder, "mlflow", run.info.run_id)
+
+    def log(self, record: Record) -> None:
+        self.mlflow.log_metrics(dict(scalars(record)), step=int(record["epoch"]))
+
+    def close(self) -> None:
+        self.mlflow.end_run()
+
+
+class WandB:
+    """One W&B run for a run folder. Epochs of searches and trainings are counted by an axis of their own."""
+
+    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
+        import wandb
+
+        known = _remembered(folder).get("wandb")
+        more = {"id": known, "resume": "allow"} if known else {}
+        self.run = wandb.init(project="gnas", name=folder.name, dir=str(folder), config=config, **more)
+        _remember(folder, "wandb", self.run.id)
+        self.run.define_metric("*", step_metric="epoch")
+
+    def log(self, record: Record) -> None:
+        self.run.log({"epoch": int(record["epoch"]), **dict(scalars(record))})
+
+    def close(self) -> None:
+        self.run.finish()
+
+
+def _remembered(folder: Path) -> dict[str, str]:
+    """Which run of a tracker belongs to a folder."""
+    file = folder / "tracking.json"
+    try:
+        found = read_json(file) if file.exists() else {}
+    except InputError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _remember(folder: Path, name: str, run: str) -> None:
+    write_json(folder / "tracking.json", {**_remembered(folder), name: run})

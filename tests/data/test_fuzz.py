@@ -1,0 +1,273 @@
+"""Broken input of every form gives one error line or a sound benchmark, never another exception.
+
+``GNAS_FUZZ=20`` tries twenty times as many examples as usual.
+"""
+
+import copy
+import json
+import os
+import warnings
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from builders import SMILES, citation_graph, outcome, path_graphs, write_folder, write_smiles
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from odd_values import NASTY_CELLS, NASTY_FLOATS, NASTY_NUMBERS, mutate_json
+
+from gnas.data.checks import check_graph_set, check_splits, check_task
+from gnas.data.describe import describe
+from gnas.data.own.bundle import pack, read_arrays, unpack
+from gnas.data.own.custom import encode, load_custom
+
+TIMES = max(int(os.environ.get("GNAS_FUZZ", "1")), 1)
+
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "seed": st.sampled_from([0, 1, -1, 2**32, None, "x", 1.5]),
+        "level": st.sampled_from(["graph", "node", "edge", "planet", 3]),
+        "kind": st.sampled_from(["regression", "classification", ""]),
+        "metric": st.sampled_from(["mae", "accuracy", "auc"]),
+        "loss": st.sampled_from(["l1", "weighted_cross_entropy", None]),
+        "categorical": st.sampled_from([True, False, "x", ["x0"], "atom", ["atom", "charge"], [], 3]),
+        "target": st.sampled_from(["y", "x", ["y0", "y1"], "atom", "split", "smiles", "", [], 4]),
+        "split": st.sampled_from(["given", "random", "stratified", "scaffold", "time"]),
+        "fractions": st.sampled_from([(0.8, 0.1, 0.1), (0.4, 0.3, 0.3), (1, 0, 0), (0.5, 0.5), "abc", None]),
+        "standardise": st.booleans(),
+        "skip_bad": st.booleans(),
+        "surprise": st.just(1),
+    },
+)
+
+
+def fuzz(examples: int):
+    return settings(
+        max_examples=examples * TIMES,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+
+
+def one_line_or_sound(load) -> None:
+    """Run a loader: an InputError of one line, or a benchmark that stands every check."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        b, line = outcome(load)
+    assert "\n" not in line
+    if b is None:
+        assert line.strip()
+        return
+    check_task(b.task, "fuzz")
+    check_splits(b.splits(), b.task)
+    for name, graphs in b.splits().items():
+        check_graph_set(graphs, b.task, name)
+    assert describe(b)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("fuzz")
+
+
+# -- bytes ---------------------------------------------------------------------------------------------------------
+
+BYTES = st.binary(max_size=200) | st.text(max_size=100).map(lambda t: t.encode("utf-8", "surrogatepass"))
+CSV_BYTES = st.lists(st.lists(NASTY_CELLS, min_size=1, max_size=5).map(",".join), max_size=6).map(
+    lambda lines: "\n".join(lines).encode("utf-8", "surrogatepass")
+)
+
+
+@given(BYTES | BYTES.map(lambda b: b"PK\x03\x04" + b), OPTIONS)
+@fuzz(40)
+def test_any_bytes_as_a_bundle(place, data, options):
+    (place / "any.npz").write_bytes(data)
+    one_line_or_sound(lambda: load_custom(place / "any.npz", **options))
+
+
+@given(BYTES | CSV_BYTES, st.sampled_from([b"", b"smiles,y\n", b"smiles,y,split\n"]))
+@fuzz(60)
+def test_any_bytes_as_a_csv_of_smiles(place, data, header):
+    (place / "any.csv").write_bytes(header + data)
+    one_line_or_sound(lambda: load_custom(place / "any.csv", skip_bad=True))
+
+
+@given(st.sampled_from(["graphs", "nodes", "edges"]), BYTES | CSV_BYTES, st.booleans())
+@fuzz(60)
+def test_any_bytes_as_a_table(place, name, data, keep_header):
+    folder = write_folder(place / "tables")
+    path = folder / f"{name}.csv"
+    header = path.read_bytes().splitlines()[0] + b"\n"
+    path.write_bytes((header if keep_header else b"") + data)
+    one_line_or_sound(lambda: load_custom(folder))
+
+
+# -- files that were sound -----------------------------------------------------------------------------------------
+
+
+def mutate_csv(path: Path, draw) -> None:
+    """A few slips of the pen: cells, rows, columns, names, bytes."""
+    rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
+    for _ in range(draw(st.integers(1, 4))):
+        what = draw(st.sampled_from(["cell", "cell", "row", "twice", "column", "shift", "fill", "swap", "name"]))
+        row, column = draw(st.integers(0, len(rows) - 1)), draw(st.integers(0, 4))
+        width = len(rows[0])
+        if what == "cell" and rows[row]:
+            rows[row][column % len(rows[row])] = draw(NASTY_CELLS)
+        elif what == "row" and len(rows) > 1:
+            del rows[row]
+        elif what == "twice":
+            rows.append(list(rows[row]))
+        elif what == "column":
+            rows = [r[: column % width] + r[column % width + 1 :] for r in rows]
+        elif what == "shift":
+            rows[row] = rows[row][1:]
+        elif what == "fill":
+            value = draw(NASTY_CELLS)
+            rows = [rows[0], *([*r[: column % width], value, *r[column % width + 1 :]] for r in rows[1:])]
+        elif what == "swap":
+            rows = [r[::-1] for r in rows]
+        elif what == "name" and rows[0]:
+            rows[0][column % len(rows[0])] = draw(
+                st.sampled_from(["y", "split", "graph_id", "smiles", "pos_x", "", "target"])
+            )
+        if not rows or not rows[0]:
+            break
+    path.write_bytes("\n".join(",".join(r) for r in rows).encode("utf-8", "surrogatepass"))
+
+
+@given(st.data(), OPTIONS)
+@fuzz(150)
+def test_tables_with_slips(place, data, options):
+    folder = write_folder(place / "slips", 9)
+    for name in data.draw(st.sets(st.sampled_from(["graphs", "nodes", "edges"]), min_size=1)):
+        mutate_csv(folder / f"{name}.csv", data.draw)
+    if data.draw(st.integers(0, 9)) == 0:
+        (folder / f"{data.draw(st.sampled_from(['graphs', 'nodes', 'edges']))}.csv").unlink()
+    one_line_or_sound(lambda: load_custom(folder, **options))
+
+
+@given(st.data(), OPTIONS)
+@fuzz(60)
+def test_smiles_with_slips(place, data, options):
+    pytest.importorskip("rdkit")
+    path = write_smiles(place / "slips.csv")
+    mutate_csv(path, data.draw)
+    one_line_or_sound(lambda: load_custom(path, **options))
+
+
+NASTY_ARRAYS = st.one_of(
+    st.none(),
+    st.builds(np.full, st.sampled_from([(), (0,), (1,), (2, 0), (12, 1), (2, 44), (3, 3, 3)]), NASTY_NUMBERS),
+    st.builds(np.full, st.sampled_from([(1,), (40, 1), (10, 1)]), NASTY_FLOATS),
+    st.sampled_from(
+        [np.array(["a"]), np.array([None]), np.ones((2, 44), bool), np.ones(3, complex), np.zeros((2, 40), np.uint8)]
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def bundles(place) -> list[dict]:
+    write_folder(place / "sound")
+    sound = (load_custom(path_graphs(12)), load_custom(citation_graph()), load_custom(place / "sound"))
+    return [read_arrays(pack(b, place / "sound.npz")) for b in sound]
+
+
+@given(st.data())
+@fuzz(120)
+def test_bundles_with_other_arrays_and_words(place, bundles, data):
+    arrays = dict(data.draw(st.sampled_from(bundles)))
+    if data.draw(st.booleans()):
+        meta = mutate_json(json.loads(bytes(arrays["meta"])), data.draw)
+        arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+    for name in data.draw(st.sets(st.sampled_from(sorted(arrays)), max_size=2)):
+        array = arrays[name]
+        if data.draw(st.booleans()) and array.size and name != "meta":
+            array = array.copy()
+            nasty = data.draw(NASTY_FLOATS if array.dtype.kind == "f" else NASTY_NUMBERS)
+            with np.errstate(all="ignore"):
+                array.flat[data.draw(st.integers(0, array.size - 1))] = np.array(nasty).astype(array.dtype)
+        else:
+            array = data.draw(NASTY_ARRAYS)
+        arrays[name] = array
+    np.savez(place / "other.npz", **{k: v for k, v in arrays.items() if v is not None})
+    one_line_or_sound(lambda: unpack(place / "other.npz"))
+
+
+# -- objects -------------------------------------------------------------------------------------------------------
+
+SHAPES = st.sampled_from([(), (0,), (1,), (3,), (3, 1), (4,), (4, 1), (4, 2), (2, 4), (2, 0), (6,), (2, 6), (3, 3, 3)])
+NASTY_VALUES = st.one_of(
+    st.none(),
+    NASTY_NUMBERS,
+    NASTY_FLOATS,
+    st.sampled_from(["text", "", [], [1, "a"], [[1], [2, 3]], {}, object(), b"bytes", 10**30, [None, None], True]),
+    st.builds(lambda shape, value: torch.full(shape, value, dtype=torch.float64), SHAPES, NASTY_FLOATS),
+    st.builds(lambda shape, value: torch.full(shape, value, dtype=torch.int64), SHAPES, NASTY_NUMBERS),
+    st.sampled_from([torch.ones(4, 1).bfloat16(), torch.ones(4, 1, dtype=torch.complex64), torch.eye(4).to_sparse()]),
+)
+FIELDS = ["x", "edge_index", "y", "pos", "edge_attr", "num_nodes", "train_mask", "val_mask", "test_mask", "target"]
+
+
+@given(st.data(), OPTIONS)
+@fuzz(200)
+def test_data_objects_with_odd_fields(data, options):
+    graphs = data.draw(
+        st.sampled_from([path_graphs(9), path_graphs(9, y=lambda i: torch.tensor([i % 3])), [citation_graph()]])
+    )
+    graphs = [copy.copy(g) for g in graphs]
+    for _ in range(data.draw(st.integers(1, 3))):
+        which = data.draw(st.sampled_from([*range(len(graphs)), "all"]))
+        field, value = data.draw(st.sampled_from(FIELDS)), data.draw(NASTY_VALUES)
+        for graph in graphs if which == "all" else [graphs[which]]:
+            graph[field] = value
+    one_line_or_sound(lambda: load_custom(graphs, **options))
+
+
+@given(st.data(), OPTIONS)
+@fuzz(100)
+def test_networkx_graphs_with_odd_attributes(data, options):
+    graphs = [data.draw(st.sampled_from([nx.path_graph, nx.cycle_graph]))(3 + i % 3) for i in range(6)]
+    for i, graph in enumerate(graphs):
+        graph.graph["y"] = i % 2 if i else 0.5
+        nx.set_node_attributes(graph, 1, "x")
+    for _ in range(data.draw(st.integers(1, 4))):
+        graph = data.draw(st.sampled_from(graphs))
+        holder = data.draw(
+            st.sampled_from(
+                [graph.graph, *(d for _, d in graph.nodes(data=True)), *(d for *_, d in graph.edges(data=True))]
+            )
+        )
+        key = data.draw(st.sampled_from(["x", "y", "pos", "split", "weight", 3, None]))
+        holder[key] = data.draw(NASTY_VALUES)
+    one_line_or_sound(lambda: load_custom(graphs, **options))
+
+
+@given(
+    st.recursive(
+        NASTY_VALUES | st.text(max_size=3), lambda inner: st.lists(inner, max_size=4) | st.tuples(inner, inner, inner)
+    ),
+    OPTIONS,
+)
+@fuzz(60)
+def test_things_that_are_no_graphs(thing, options):
+    one_line_or_sound(lambda: load_custom(thing, **options))
+
+
+@given(st.data())
+@fuzz(100)
+def test_new_data_with_odd_fields(place, data):
+    """The same for data to predict on: an error line or a set of graphs."""
+    b = load_custom(path_graphs(9)) if data.draw(st.booleans()) else load_custom(citation_graph())
+    new = [copy.copy(g) for g in path_graphs(3)]
+    field, value = data.draw(st.sampled_from(FIELDS)), data.draw(NASTY_VALUES)
+    for graph in new[: data.draw(st.integers(1, 3))]:
+        graph[field] = value
+    thing = data.draw(st.sampled_from([new, new[0], [*SMILES[:2], "C("], place / "nowhere", None]))
+    encoding = data.draw(st.sampled_from([b.encoding, None]))
+    graphs, line = outcome(lambda: encode(thing, encoding, b.task).graphs)
+    assert "\n" not in line
+    assert line or len(graphs.x) == graphs.num_nodes > 0

@@ -1,0 +1,63 @@
+"""NetworkX graphs: the same as their PyG twins, with attributes as columns."""
+
+import networkx as nx
+import torch
+from builders import assert_equal, one_line, path_graph, path_graphs
+from torch_geometric.data import Data
+
+from gnas.data.own.custom import encode, load_custom
+
+
+def as_networkx(graph: Data, label) -> nx.Graph:
+    out = nx.Graph(y=label)
+    for i, x in enumerate(graph.x.tolist()):
+        out.add_node(f"n{i}", x=x)
+    out.add_edges_from((f"n{a}", f"n{b}") for a, b in graph.edge_index.T.tolist())
+    return out
+
+
+def test_networkx_graphs_are_their_pyg_twins():
+    graphs = path_graphs(12, y=lambda i: torch.tensor([i % 3]))
+    twins = [as_networkx(g, int(g.y)) for g in graphs]
+    assert_equal(load_custom(graphs, split="stratified").train, load_custom(twins, split="stratified").train)
+
+
+def test_networkx_attributes():
+    graph = nx.DiGraph()
+    for i in range(12):
+        graph.add_node(i, kind="ab"[i % 2], size=i / 3, pos=(i, 2.0), split=("train", "val", "test")[i // 2 % 3])
+        if i != 11:
+            graph.nodes[i]["y"] = "yes" if i % 2 else "no"
+        graph.add_edge(i, (i + 1) % 12, weight=0.5, bond="single")
+    b = load_custom(graph)
+    assert (b.task.level, b.task.labels, b.task.in_channels) == ("node", ("no", "yes"), 3)
+    assert b.train.pos.shape == (12, 2)
+    assert b.train.edge_attr.shape == (12, 2)
+    assert [int(g.mask.sum()) for g in b.splits().values()] == [4, 4, 3]
+    assert any("no edge has the reverse" in n for n in b.notes)
+    new = encode(graph, b.encoding, b.task).graphs
+    assert torch.equal(new.x, b.train.x)
+    assert new.y.tolist() == b.train.y.tolist()
+
+
+def test_networkx_errors():
+    def graphs(**node):
+        out = [nx.path_graph(3) for _ in range(9)]
+        for i, g in enumerate(out):
+            g.graph["y"] = i / 2
+            nx.set_node_attributes(g, [1.0, 2.0], "x")
+        out[2].nodes[1].update(node)
+        return out
+
+    with one_line("graph 2, node 1: attribute 'x' is not of one kind and length"):
+        load_custom(graphs(x=[1.0]))
+    with one_line("graph 2, node 1: no attribute 'x'"):
+        load_custom(graphs(x=None))
+    with one_line("graph 2, node 1: 'x1' is nan"):
+        load_custom(graphs(x=[0.0, float("nan")]))
+    with one_line("object"):
+        load_custom(graphs(x=[object(), 1]))
+    with one_line("no graph, node or edge has the attribute 'z'"):
+        load_custom(graphs(), target="z")
+    with one_line("graph 9: a Data where a NetworkX graph was expected"):
+        load_custom([*graphs(), path_graph(0)])

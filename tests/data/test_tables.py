@@ -1,0 +1,332 @@
+"""Tables give the same graphs as the objects they describe; every slip of the pen is named with file and line."""
+
+import csv
+import io
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from builders import SMILES, one_line, replace_line, write_csv, write_folder, write_smiles
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+from gnas.data.lookup import first_repeat, positions
+from gnas.data.own.csvfile import read_csv
+from gnas.data.own.custom import encode, load_custom
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=40).map(str.strip)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_folder(tmp_path / "own")
+
+
+# -- cells ---------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS), max_size=12), st.sampled_from(["\n", "\r\n"]), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_cells_are_those_of_the_csv_module(tmp_path_factory, rows, ending, quoted):
+    rows = [r for r in rows if any(r)]
+    text = io.StringIO()
+    csv.writer(text, lineterminator=ending, quoting=csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL).writerows(
+        [("a", "b", "c"), *rows]
+    )
+    path = tmp_path_factory.getbasetemp() / "cells.csv"
+    path.write_bytes(text.getvalue().encode())
+    table = read_csv(path)
+    found = [[c.decode() for c in column.tolist()] for column in table.columns.values()]
+    assert list(zip(*found, strict=True)) == rows
+    assert table.lines.tolist() == list(range(2, len(rows) + 2))
+
+
+@given(st.lists(st.integers(-9, 9) | st.integers(-(2**62), 2**62)), st.lists(st.integers(-9, 9)))
+@settings(max_examples=60, deadline=None)
+def test_positions_are_those_of_a_list(known, wanted):
+    found = positions(np.array(known, np.int64), np.array(wanted, np.int64))
+    assert found.tolist() == [known.index(w) if w in known else -1 for w in wanted]
+    texts = [np.array([str(v).encode() for v in values], np.bytes_) for values in (known, wanted)]
+    assert positions(*texts).tolist() == found.tolist()
+    repeats = [i for i, v in enumerate(known) if v in known[:i]]
+    assert first_repeat(np.array(known, np.int64)) == (repeats[0] if repeats else None)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "empty"),
+        (b"\n\n", "empty"),
+        (b"a,b\n1,2\n3\n", "t.csv line 3: 1 cells, but the header names 2 columns"),
+        (b'a,b\n"1",2,3\n', "line 2: 3 cells"),
+        (b"a,a\n1,2\n", "two columns are called 'a'"),
+        (b",a\n0,1\n", "column 1 has no name"),
+        (b"a;b\n1;2\n", "commas"),
+        (b"a,b\n1,\xff\n", "t.csv line 2: not UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16"), "UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16-le"), "NUL"),
+        (b'a,b\n1,"open\n2,3\n', "line"),
+    ],
+)
+def test_broken_files(tmp_path, data, words):
+    (tmp_path / "t.csv").write_bytes(data)
+    with one_line(words):
+        read_csv(tmp_path / "t.csv")
+
+
+def test_values_of_a_column(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\xef\xbb\xbfi,f,s,gap,under,big\n 1 ,1.5,a,,1_0,99999999999999999999\n-2,1e3,b c,4,1_1,1\n")
+    table = read_csv(path)
+    values = {name: table.values(name)[0] for name in table.columns}
+    assert values["i"].tolist() == [1, -2]
+    assert values["f"].tolist() == [1.5, 1000]
+    assert values["s"].tolist() == [b"a", b"b c"]
+    assert values["under"].tolist() == [b"1_0", b"1_1"]
+    assert values["big"].dtype == np.float64
+    assert table.values("gap")[1].tolist() == [False, True]
+    with one_line("t.csv line 2", "'gap' is empty"):
+        table.features("gap")
+
+
+# -- graphs --------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_its_graphs(folder):
+    b = load_custom(folder)
+    assert [len(g) for g in b.splits().values()] == [8, 2, 2]
+    assert (b.task.level, b.task.kind, b.task.in_channels) == ("graph", "regression", 3 + 4 + 1)
+    assert b.name == "own"
+    graph = b.train[1]
+    atoms = ["CNO".index("CNO"[(1 + n) % 3]) for n in range(4)]
+    assert graph.x[:, :3].argmax(1).tolist() == atoms
+    assert graph.x[:, 3:7].argmax(1).tolist() == [0, 1, 2, 3]
+    assert graph.x[:, 7].tolist() == [0.5, -0.5, -1.5, -2.5]
+    assert graph.edge_index.tolist() == [[1, 0, 2, 1, 3, 2], [0, 1, 1, 2, 2, 3]]
+    assert graph.edge_attr.flatten().tolist() == [0, 0, 1, 1, 0, 0]
+    assert graph.y.tolist() == [[0.25]]
+
+
+def test_the_order_of_rows_and_the_kind_of_ids_do_not_matter(folder, tmp_path):
+    plain = load_custom(folder)
+    other = tmp_path / "other"
+    other.mkdir()
+    shuffle = np.random.default_rng(0).permutation
+    (other / "graphs.csv").write_text((folder / "graphs.csv").read_text().replace("\n", "\ng").rstrip("g"))
+    for name, columns in (("nodes", 2), ("edges", 3)):
+        header, *lines = (folder / f"{name}.csv").read_text().splitlines()
+        rows = [line.split(",") for line in lines]
+        for row in rows:
+            row[0] = f"g{row[0]}"
+            row[1:columns] = [f"n{10**12 - int(v)}" for v in row[1:columns]]
+        mixed = rows if name == "nodes" else [rows[i] for i in shuffle(len(rows))]
+        # Nodes keep their order within a graph: it is their number.
+        mixed = sorted(mixed, key=lambda r: hash(r[0]) % 97) if name == "nodes" else mixed
+        write_csv(other / f"{name}.csv", header.split(","), mixed)
+    texts = load_custom(other)
+    for split in ("train", "val", "test"):
+        a, b = plain.splits()[split], texts.splits()[split]
+        for field in ("x", "edge_index", "node_ptr", "edge_ptr", "y", "edge_attr"):
+            assert torch.equal(getattr(a, field), getattr(b, field)), field
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "text", "words"),
+    [
+        ("edges.csv", 5, "1,0,99,0", "edges.csv line 5: target 99 is not a node of graph 1"),
+        ("edges.csv", 5, "1,-4,0,0", "edges.csv line 5: source -4 is not a node of graph 1"),
+        ("edges.csv", 5, "77,0,1,0", "edges.csv line 5: graph_id 77 is not in graphs.csv"),
+        ("edges.csv", 5, "1,a,1,0", "edges.csv line 5: source 'a' is not a node of graph 1"),
+        ("nodes.csv", 5, "0,2,C,0,1.0", "nodes.csv line 5: node_id 2 of graph 0 is listed twice"),
+        ("nodes.csv", 4, "0,2,C,0,nan", "nodes.csv line 4: 'charge' is nan"),
+        ("nodes.csv", 4, "0,2,C,0,inf", "nodes.csv line 4: 'charge' is inf"),
+        ("nodes.csv", 4, "0,2,C,0,", "nodes.csv line 4: column 'charge' is empty"),
+        ("nodes.csv", 4, "0,2,C,0,heavy", "nodes.csv line 4: column 'charge' holds 'heavy', not a number"),
+        ("nodes.csv", 4, "0,,C,0,1.0", "nodes.csv line 4: node_id is empty"),
+        ("nodes.csv", 4, "0,2,C,0", "nodes.csv line 4: 4 cells"),
+        ("nodes.csv", 1, "graph,node_id,atom,ring,charge", "nodes.csv: no column 'graph_id'"),
+        ("edges.csv", 1, "graph_id,from,target,bond", "edges.csv: no column 'source'"),
+        ("graphs.csv", 4, "1,0.5,train", "graphs.csv line 4: graph_id 1 is listed twice"),
+        ("graphs.csv", 4, "2,0.5,trian", "graphs.csv line 4: split is 'trian'"),
+        ("graphs.csv", 4, "2,,train", "graph 2: no target (y is empty or nan)"),
+        ("graphs.csv", 4, "2,inf,train", "graph 2: 'y' is inf"),
+        ("graphs.csv", 1, "graph_id,split,extra", "graphs.csv line 2: split is '0.0'"),
+    ],
+)
+def test_slips_are_named(folder, file, line, text, words):
+    replace_line(folder / file, line, text)
+    with one_line(words):
+        load_custom(folder)
+
+
+def test_files_and_rows_that_are_missing(folder, tmp_path):
+    with one_line("neither a file nor a folder"):
+        load_custom(tmp_path / "nowhere")
+    (folder / "edges.csv").unlink()
+    with one_line("no edges.csv here", "graphs.csv, nodes.csv and edges.csv"):
+        load_custom(folder)
+    write_csv(folder / "edges.csv", ("graph_id", "source", "target"), [])
+    assert "no graph has an edge" in load_custom(folder).notes
+    write_csv(folder / "graphs.csv", ("graph_id", "y"), [])
+    with one_line("graphs.csv: no rows"):
+        load_custom(folder)
+
+
+def test_a_graph_without_nodes(folder):
+    with (folder / "graphs.csv").open("a") as file:
+        file.write("500,1.0,train\n")
+    with one_line("graph 500: no nodes"):
+        load_custom(folder)
+
+
+def test_targets_are_found_named_and_chosen(folder):
+    write_csv(folder / "graphs.csv", ("graph_id", "mu", "gap"), [(i, i / 2, i % 2) for i in range(12)])
+    both = load_custom(folder)
+    assert (both.task.num_outputs, both.encoding.targets) == (2, ("mu", "gap"))
+    one = load_custom(folder, target="gap", split="stratified")
+    assert (one.task.kind, one.task.labels) == ("classification", ("0", "1"))
+    with one_line("target column 'gpa'", "did you mean 'gap'"):
+        load_custom(folder, target="gpa")
+    with one_line("nodes.csv: no target column"):
+        load_custom(folder, level="node")
+
+
+def test_node_level_with_text_classes_gaps_and_one_graph(tmp_path):
+    rows = [
+        (n, 0.5 * n, "" if n == 9 else "even" if n % 2 == 0 else "odd", ("train", "train", "val", "test")[n // 2 % 4])
+        for n in range(24)
+    ]
+    write_csv(tmp_path / "nodes.csv", ("node_id", "size", "y", "split"), rows)
+    write_csv(tmp_path / "edges.csv", ("source", "target"), [(n, (n + 1) % 24) for n in range(24)])
+    b = load_custom(tmp_path)
+    assert (b.task.level, b.task.labels) == ("node", ("even", "odd"))
+    assert b.train.x is b.test.x
+    assert [int(g.mask.sum()) for g in b.splits().values()] == [11, 6, 6]
+    assert b.train.y[9] == -1
+    assert any("1 node without target" in n for n in b.notes)
+    assert any("no edge has the reverse" in n for n in b.notes)
+
+
+def test_edge_level_keeps_the_directions_of_an_edge_together(tmp_path):
+    write_csv(tmp_path / "nodes.csv", ("graph_id", "node_id", "pos_x", "pos_y"), [(0, n, n, n / 2) for n in range(20)])
+    forth = [(0, a, b, (a * b) % 2) for a in range(20) for b in range(a) if (a + b) % 3 == 0]
+    write_csv(
+        tmp_path / "edges.csv", ("graph_id", "source", "target", "y"), [*forth, *((g, b, a, y) for g, a, b, y in forth)]
+    )
+    b = load_custom(tmp_path, seed=3)
+    assert b.task.level == "edge"
+    assert b.train.pos.shape == (20, 2)
+    source, target = b.train.edge_index.tolist()
+    assert b.train.y.tolist() == [(a * b) % 2 for a, b in zip(source, target, strict=True)]
+    where = {}
+    for name, graphs in b.splits().items():
+        for edge in torch.nonzero(graphs.mask).flatten().tolist():
+            where.setdefault(frozenset((source[edge], target[edge])), set()).add(name)
+    assert len(where) == len(forth)
+    assert all(len(names) == 1 for names in where.values())
+
+
+def test_new_tables_are_read_the_same_way(folder, tmp_path):
+    b = load_custom(folder)
+    whole = encode(folder, b.encoding, b.task).graphs
+    assert torch.equal(whole.select(range(8)).x, b.train.x)
+    assert torch.equal(whole.select(range(8)).y, b.train.y)
+    new = write_folder(tmp_path / "new", 2)
+    write_csv(new / "graphs.csv", ("graph_id",), [(0,), (1,)])
+    unlabelled = encode(new, b.encoding, b.task).graphs
+    assert torch.equal(unlabelled.x, whole.select([0, 1]).x)
+    assert unlabelled.y.isnan().all()
+    replace_line(new / "nodes.csv", 3, "0,1,Xe,1,0.5")
+    with one_line("nodes.csv line 3", "'atom' is 'Xe'", "C, N, O"):
+        encode(new, b.encoding, b.task)
+    write_csv(new / "nodes.csv", ("graph_id", "node_id", "atom"), [(g, n, "C") for g in (0, 1) for n in range(6)])
+    with one_line("nodes have no column 'ring'"):
+        encode(new, b.encoding, b.task)
+
+
+def test_many_graphs_in_little_time(tmp_path):
+    count, nodes = 5_000, 20
+    graph = np.repeat(np.arange(count), nodes)
+    node = np.tile(np.arange(nodes), count)
+    for name, header, columns in (
+        ("graphs", "graph_id,y", (np.arange(count), np.arange(count) / 7)),
+        ("nodes", "graph_id,node_id,kind,size", (graph, node, node % 5, node / 3)),
+        ("edges", "graph_id,source,target", (graph, node, (node + 1) % nodes)),
+    ):
+        lines = ["%d," * (len(columns) - 1) % t[:-1] + f"{t[-1]:.6g}" for t in zip(*columns, strict=True)]
+        (tmp_path / f"{name}.csv").write_text(header + "\n" + "\n".join(lines))
+    before = time.process_time()
+    b = load_custom(tmp_path)
+    assert time.process_time() - before < 3
+    assert sum(len(g) for g in b.splits().values()) == count
+
+
+# -- molecules -----------------------------------------------------------------------------------------------------
+
+
+def test_molecules_from_smiles(tmp_path):
+    pytest.importorskip("rdkit")
+    b = load_custom(write_smiles(tmp_path / "mols.csv"), seed=1)
+    assert (b.name, b.task.kind, b.task.level) == ("mols", "regression", "graph")
+    (atoms,) = b.encoding.nodes
+    new = encode(["CCO", "CC(=O)[O-]"], b.encoding, b.task).graphs
+    assert [atoms.values[i] for i in new.x.flatten()] == ["C", "C", "O", "C", "C", "O", "O -"]
+    assert new.edge_index[:, : new.edge_ptr[1]].tolist() == [[1, 0, 2, 1], [0, 1, 1, 2]]
+    assert new.edge_attr.flatten().tolist()[:4] == [1, 1, 1, 1]
+    assert new.y.isnan().all()
+    with one_line("SMILES 1, node 1", "'Xe'"):
+        encode(["C", "C[Xe]"], b.encoding, b.task)
+    with one_line("SMILES 0", "does not parse"):
+        encode(["C("], b.encoding, b.task)
+
+
+def test_smiles_that_do_not_parse(tmp_path):
+    pytest.importorskip("rdkit")
+    path = write_smiles(tmp_path / "mols.csv", [("C1CC", 3.0), ("", 4.0), ("not a molecule", 5.0)])
+    with one_line("mols.csv line 22", "'C1CC' does not parse", "skip_bad=True"):
+        load_custom(path)
+    b = load_custom(path, skip_bad=True)
+    assert sum(len(g) for g in b.splits().values()) == len(SMILES)
+    assert "3 rows skipped, their SMILES do not parse: mols.csv line 22, mols.csv line 23, mols.csv line 24" in b.notes
+    with one_line("no molecule is left of 1 row", "bad.csv line 2"):
+        load_custom(write_csv(tmp_path / "bad.csv", ("smiles", "y"), [("?", 1)]), skip_bad=True)
+
+
+def test_scaffolds_and_given_splits(tmp_path):
+    pytest.importorskip("rdkit")
+    path = write_smiles(tmp_path / "mols.csv")
+    b = load_custom(path, split="scaffold", fractions=(0.6, 0.2, 0.2))
+    rings = [{int(k) for g in range(len(s)) for k in [s[g].num_edges]} for s in b.splits().values()]
+    assert all(rings)
+    assert "split: scaffold (0.6, 0.2, 0.2) of graphs by seed 0" in b.notes
+    rows = [(text, i % 3, ("train", "valid", "test")[i // 3 % 3], i) for i, text in enumerate(SMILES)]
+    given_split = load_custom(write_csv(tmp_path / "split.csv", ("SMILES", "y", "split", "id"), rows))
+    assert (given_split.task.kind, len(given_split.train)) == ("classification", 8)
+    with one_line("scaffold split needs molecules"):
+        load_custom(
+            [Data(x=torch.ones(2, 1), edge_index=torch.zeros(2, 0).long(), y=i / 2) for i in range(9)], split="scaffold"
+        )
+
+
+def test_which_column_is_the_target(tmp_path):
+    pytest.importorskip("rdkit")
+    rows = [(text, i / 3, i) for i, text in enumerate(SMILES)]
+    path = write_csv(tmp_path / "mols.csv", ("smiles", "logp", "id"), rows)
+    with one_line("mols.csv: which column is the target?", "logp, id"):
+        load_custom(path)
+    assert load_custom(path, target="logp").encoding.targets == ("logp",)
+    with one_line("target column of mols.csv 'logq'", "'logp'"):
+        load_custom(path, target="logq")
+    with one_line("no column 'smiles'"):
+        load_custom(write_csv(tmp_path / "x.csv", ("text", "y"), rows and [("C", 1)]))
+    with one_line("graph level"):
+        load_custom(path, target="logp", level="node")
+
+
+def test_without_rdkit_the_line_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    with one_line("pip install gnas[chem]"):
+        load_custom(write_smiles(tmp_path / "mols.csv"))

@@ -1,0 +1,52 @@
+"""A benchmark with all three splits, as small as ``tiny``: for training, comparing and the main job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tiny import ring, tiny
+
+from gnas.arch import gap
+from gnas.data.benchmark import Benchmark
+from gnas.graph import GraphSet
+from gnas.model.network import Network
+
+GENOTYPE = gap.genotype(["[identity | dense(sum(dense))]", "[max(sparse) | sparse(mean)]"])
+
+
+def benchmark(kind: str = "regression") -> Benchmark:
+    """12 graphs to train on, 6 to choose by, 7 to report on."""
+    base = tiny(kind)
+    graphs = [ring(5 + k % 4, 300 + k) for k in range(7)]
+    if kind == "classification":
+        for graph in graphs:
+            graph.y = graph.x.flatten()
+    test = GraphSet.from_data(graphs, level=base.task.level)
+    return Benchmark(f"small-{kind}", base.train, base.val, test, base.task, "tests")
+
+
+def transductive() -> Benchmark:
+    """One graph whose nodes belong to train, val or test by a mask."""
+    base = benchmark("classification")
+    one = GraphSet.from_data([ring_of_classes()], level="node")
+    turn = one.node_ptr.new_tensor(range(one.num_nodes)) % 3
+    train, val, test = (replace(one, mask=turn == part) for part in range(3))
+    return replace(base, name="one-graph", train=train, val=val, test=test)
+
+
+def ring_of_classes():
+    graph = ring(30, 7)
+    graph.y = graph.x.flatten()
+    return graph
+
+
+def builder(bench: Benchmark, channels: int = 16, **options) -> Callable[[], Network]:
+    """How to make a small network for it."""
+    return lambda: Network(GENOTYPE, bench.task, channels, **options)
+
+
+def stop_after(count: int) -> Callable[[], bool]:
+    """Says stop when it is asked for the ``count``-th time."""
+    left = iter(range(count - 1))
+    return lambda: next(left, None) is None

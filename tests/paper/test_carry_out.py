@@ -1,0 +1,209 @@
+"""Runs are done once, go on where they stopped, and a failed one is listed while the rest is done."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import small
+from papers import done, files, load, untimed, wanted
+
+from gnas.data.benchmark import Benchmark
+from gnas.errors import InputError
+from gnas.paper import Changes, Shelf, jobs
+from gnas.paper.scale import Source
+from gnas.run.folder import Run
+
+LINE = {"methods": ("gnas",), "depths": (4,)}
+RESULTS = ("result.json", "genotype.yaml")
+
+
+@pytest.mark.filterwarnings("ignore:epoch")
+def test_a_finished_run_is_not_repeated(tmp_path: Path) -> None:
+    asked = wanted("table-zinc", **LINE)
+    first, _ = done(asked, tmp_path)
+    before = files(tmp_path, "*.json", "*.jsonl", "*.yaml")
+    second, shelf = done(asked, tmp_path, load=lambda source: pytest.fail("nothing is left to load data for"))
+    assert [key.partition(" ")[0] for key in first.done] == ["zinc/single-level-1-seed0"] * 2
+    assert (second.done, second.failed, second.stopped) == ((), {}, False)
+    assert files(tmp_path, "*.json", "*.jsonl", "*.yaml") == before
+    assert all(map(shelf.done, jobs(asked)))
+
+
+def test_the_folder_of_a_run_is_an_ordinary_one(tmp_path: Path) -> None:
+    from gnas.report.record import read_job
+    from gnas.run.models import load_model
+
+    done(wanted("table-zinc", **LINE), tmp_path)
+    folder = tmp_path / "zinc" / "single-level-1-seed0"
+    job = read_job(folder)
+    assert (job.state, job.config["job"], job.metric) == ("finished", "search", "mae")
+    assert job.genotype is not None
+    assert len(job.trainings) == 2
+    assert load_model(folder)[0].num_weights() == job.leaderboard.rows[0].num_weights  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("steps", [1, 4, 9, 14])
+def test_a_stopped_run_goes_on_to_the_same_result(steps: int, tmp_path: Path) -> None:
+    asked = wanted("table-zinc", **LINE)
+    whole, _ = done(asked, tmp_path / "whole")
+    outcome, shelf = done(asked, tmp_path / "parts", should_stop=small.stop_after(steps))
+    assert outcome.stopped
+    assert not all(map(shelf.done, jobs(asked)))
+    rest, shelf = done(asked, tmp_path / "parts")
+    assert not rest.stopped
+    assert {*outcome.done, *rest.done} == set(whole.done)
+    assert untimed(tmp_path / "parts") == untimed(tmp_path / "whole")
+
+
+def test_a_failed_run_is_listed_and_the_rest_is_done(tmp_path: Path) -> None:
+    def broken(source: Source) -> Benchmark:
+        if source.name == "cluster":
+            raise InputError("no data for 'cluster'")
+        return load(source)
+
+    asked = wanted("table-nodes", methods=("mlp", "gnas"), seeds=(41,))
+    outcome, _ = done(asked, tmp_path, load=broken)
+    assert [key for key in outcome.done if key.startswith("cluster")] == []
+    assert len(outcome.done) == 3
+    assert outcome.failed["cluster/mlp-1 seeds 41"] == "no data for 'cluster'"
+    assert outcome.failed["cluster/single-level-1-seed0 seeds 41"] == "its search failed (cluster/single-level-1-seed0)"
+    assert json.loads((tmp_path / "failed.json").read_text()) == outcome.failed
+    again, _ = done(asked, tmp_path)  # now there is data
+    assert again.failed == {}
+    assert len(again.done) == 3
+    assert not (tmp_path / "failed.json").exists()
+
+
+def test_a_run_that_breaks_midway_is_a_failed_one(tmp_path: Path) -> None:
+    asked = wanted("table-zinc", methods=("gcn", "gin"), depths=(4,), seeds=(41,))
+    first = jobs(asked)[0]
+    with Run(tmp_path / first.folder / "trained" / "gcn" / "seed-41", {"model": "another"}):
+        pass
+    outcome, _ = done(asked, tmp_path)
+    assert list(outcome.failed) == ["zinc/gcn-1 seeds 41"]
+    assert "cannot resume with another" in outcome.failed[first.key]
+    assert outcome.done == ("zinc/gin-1 seeds 41",)
+
+
+def test_what_another_process_does_is_left_to_it(tmp_path: Path) -> None:
+    asked = wanted("table-zinc", methods=("gnas", "gin"), depths=(4,), seeds=(41,))
+    search, train, _ = jobs(asked)
+    with Run(tmp_path / search.folder, {"job": "search"}):
+        outcome, shelf = done(asked, tmp_path)
+    assert outcome.done == ("zinc/gin-1 seeds 41",)
+    assert (outcome.failed, shelf.done(search), shelf.done(train)) == ({}, False, False)
+
+
+def test_more_seeds_are_added_to_a_run(tmp_path: Path) -> None:
+    done(wanted("table-zinc", methods=("gin",), depths=(4,), seeds=(41,)), tmp_path)
+    before = files(tmp_path, "seed-41/result.json")
+    outcome, shelf = done(wanted("table-zinc", methods=("gin",), depths=(4,), seeds=(41, 95)), tmp_path)
+    assert outcome.done == ("zinc/gin-1 seeds 41, 95",)
+    assert files(tmp_path, "seed-41/result.json") == before
+    (row,) = json.loads((tmp_path / "zinc/gin-1/leaderboard.json").read_text())["rows"]
+    assert row["seeds"] == 2
+    assert set(shelf.trained(jobs(wanted("table-zinc", methods=("gin",), depths=(4,)))[0])) == {41, 95}  # type: ignore[arg-type]
+
+
+def test_kept_files_are_small_ones_and_enough(tmp_path: Path) -> None:
+    asked = wanted("table-zinc", "figure-depth", "table-strategies", methods=("gnas",), depths=(4, 16, 2), seeds=(41,))
+    out, kept = tmp_path / "out", tmp_path / "kept"
+    outcome, _ = done(asked, out, keep=kept)
+    assert not outcome.failed
+    assert {path.suffix for path in kept.rglob("*") if path.is_file()} <= {".json", ".jsonl", ".yaml", ".csv", ".md"}
+    assert not any(part in str(path) for path in kept.rglob("*") for part in ("checkpoints", "safetensors"))
+    shutil.rmtree(out)
+    outcome, shelf = done(asked, out, kept=(kept,), load=lambda source: pytest.fail("everything is kept"))
+    assert outcome.done == ()
+    assert all(map(shelf.done, jobs(asked)))
+
+
+def test_a_network_is_trained_from_a_search_kept_elsewhere(tmp_path: Path) -> None:
+    out, kept = tmp_path / "out", tmp_path / "kept"
+    done(wanted("figure-architectures", datasets=("zinc",)), tmp_path / "first", keep=kept)
+    outcome, _ = done(wanted("table-zinc", **LINE), out, kept=(kept,))
+    assert outcome.done == ("zinc/single-level-1-seed0 seeds 41, 95",)
+    here, there = (Run(place / "zinc" / "single-level-1-seed0").genotype() for place in (out, kept))
+    assert here is not None
+    assert here == there
+
+
+def test_a_network_is_trained_otherwise_beside_the_first(tmp_path: Path) -> None:
+    done(wanted("table-zinc", **LINE), tmp_path)
+    outcome, _ = done(wanted("table-zinc", changes=Changes({"dropout": 0.2}), **LINE), tmp_path)
+    assert outcome.done == ("zinc/single-level-1-seed0-dropout0.2 seeds 41, 95",)  # the search was there
+    config = Run(tmp_path / "zinc/single-level-1-seed0-dropout0.2/trained/gnas/seed-41").config
+    assert config["describe"].endswith("dropout 0.2")
+    here, there = (Run(tmp_path / f"zinc/single-level-1-seed0{end}").genotype() for end in ("", "-dropout0.2"))
+    assert here is not None
+    assert here == there
+
+
+def test_a_network_is_built_otherwise_from_the_same_search(tmp_path: Path) -> None:
+    asked = wanted("table-zinc", changes=Changes({"output": "leaves"}), **LINE)
+    done(wanted("figure-architectures", datasets=("zinc",)), tmp_path)
+    outcome, shelf = done(asked, tmp_path)
+    assert outcome.done == ("zinc/single-level-1-seed0-outputleaves seeds 41, 95",)
+    here, there = (Run(tmp_path / f"zinc/single-level-1-seed0{end}").genotype() for end in ("-outputleaves", ""))
+    assert there is not None
+    assert here == there.with_output("leaves")
+    assert all(map(shelf.done, jobs(asked)))
+    assert done(asked, tmp_path)[0].done == ()  # it is known again
+
+
+def test_networks_read_measures_of_the_graph_where_that_is_asked_for(tmp_path: Path) -> None:
+    changes = Changes({"data": {"structure": ["size"]}})
+    outcome, _ = done(wanted("table-zinc", changes=changes, **LINE), tmp_path)
+    ends = ("", " seeds 41, 95")
+    assert outcome.done == tuple(f"zinc/single-level-1-seed0-structuresize{end}" for end in ends)
+    plain, _ = done(wanted("table-zinc", **LINE), tmp_path)
+    assert len(plain.done) == 2  # another run
+    weights = []
+    for end in ("", "-structuresize"):
+        folder = tmp_path / f"zinc/single-level-1-seed0{end}"
+        seed = Run(folder / "trained/gnas/seed-41")
+        weights.append(
+            (seed.read_json("model")["task"]["structure"], Run(folder).read_json("data")["task"]["structure"])
+        )
+    assert weights == [([], []), (["size"], ["size"])]
+
+
+def test_graphnas_is_told_its_own_settings(tmp_path: Path) -> None:
+    changes = Changes({"strategy_settings": {"graphnas.trials": 1, "lr": 0.05}})
+    search, train = jobs(wanted("table-zinc", methods=("graphnas",), depths=(4,), changes=changes))
+    assert search.key == "zinc/graphnas-1-seed0-trials1"
+    assert search.settings().strategy_settings == {"trials": 1, "max_weights": search.budget}
+    ours, _ = jobs(wanted("table-zinc", changes=changes, **LINE))
+    assert ours.key == "zinc/single-level-1-seed0-lr0.05"
+    assert ours.settings().strategy_settings["lr"] == 0.05
+    assert train.of == search
+
+
+def test_algorithm_1_shares_its_searches(tmp_path: Path) -> None:
+    asked = wanted("figure-depth", methods=("gnas",), depths=(2,))
+    outcome, shelf = done(asked, tmp_path)
+    assert not outcome.failed
+    (job,) = jobs(asked)
+    rounds = shelf.depth(job).result["rounds"]  # type: ignore[union-attr,arg-type]
+    assert rounds[0]["initial"] == 2
+    before = files(tmp_path / "zinc" / "single-level-2-seed0" / "search", "history.jsonl")
+    assert before
+    again, _ = done(wanted("table-zinc", methods=("gnas",), depths=(8,), seeds=(41,)), tmp_path)
+    assert again.done == ("zinc/single-level-2-seed0 seeds 41",)  # its search was there
+    assert files(tmp_path / "zinc" / "single-level-2-seed0" / "search", "history.jsonl") == before
+
+
+def test_a_result_of_another_genotype_does_not_count(tmp_path: Path) -> None:
+    asked = wanted("table-zinc", **LINE)
+    done(asked, tmp_path)
+    config = tmp_path / "zinc/single-level-1-seed0/trained/gnas/seed-41/config.yaml"
+    text = config.read_text()
+    config.write_text(text.replace("genotype ", "genotype 0000000000 not "))
+    search, train = jobs(asked)
+    assert set(Shelf([tmp_path]).trained(train)) == {41, 95}  # type: ignore[arg-type]
+    genotype = Shelf([tmp_path]).search(search).architecture.id  # type: ignore[union-attr,arg-type]
+    config.write_text(text.replace(genotype, "0000000000"))
+    assert set(Shelf([tmp_path]).trained(train)) == {95}  # type: ignore[arg-type]
