@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from gnas.arch.genotype import CellGenotype, Genotype, Link
-from gnas.compare.networks import Candidate, Leaderboard, compare
+from gnas.compare.networks import Candidate, compare
 from gnas.data.benchmark import Benchmark
 from gnas.data.measured import with_structure
 from gnas.errors import InputError
@@ -23,6 +23,7 @@ from gnas.model.graphnas_space import GraphNASArchitecture
 from gnas.model.network import Network, width_for
 from gnas.plugins import known
 from gnas.run.folder import Run
+from gnas.run.leaderboard import Leaderboard
 from gnas.run.settings import Settings
 from gnas.strategies import STRATEGIES, SearchResult, SearchStrategy, search, strategy
 from gnas.strategies.finished import finished_search

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from gnas.cli.screen import Screen
 from gnas.cli.stage import Stage, View
-from gnas.report.words import duration
+from gnas.run.words import duration
 
 
 class Bars(View):

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from gnas.cli.progress import PAUSE, WITHIN, Clock
 from gnas.cli.screen import Screen
-from gnas.report.words import duration
+from gnas.run.words import duration
 
 Counted = Callable[[str, int, int], None]  # what, how many are done, of how many
 

@@ -13,8 +13,9 @@ import torch
 from gnas.cli.begin import Begun
 from gnas.cli.progress import Stages
 from gnas.cli.stage import Record, Stage
-from gnas.compare.networks import Candidate, Leaderboard, compare
+from gnas.compare.networks import Candidate, compare
 from gnas.run.folder import Interrupted, Run, stop_on_interrupt
+from gnas.run.leaderboard import Leaderboard
 from gnas.run.settings import Settings
 from gnas.strategies.several import JUDGED
 from gnas.training.loop import watching

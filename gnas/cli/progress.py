@@ -9,7 +9,7 @@ from pathlib import Path
 from gnas.cli.bars import Bars
 from gnas.cli.screen import Screen
 from gnas.cli.stage import Record, Stage, View, summary
-from gnas.report.words import duration
+from gnas.run.words import duration
 from gnas.training.loop import Step
 
 Clock = Callable[[], float]

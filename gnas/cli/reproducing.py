@@ -24,8 +24,8 @@ from gnas.paper.estimate import Estimator
 from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
 from gnas.paper.page import Drawn
 from gnas.paper.scale import Source
-from gnas.report.words import count, duration
 from gnas.run.folder import stop_on_interrupt
+from gnas.run.words import count, duration
 
 SHORT = 8  # columns of a table that compares with the paper: so many fit on a terminal, the remark besides
 

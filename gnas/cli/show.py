@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gnas.cli.screen import Screen, cells, table
-from gnas.compare.networks import Leaderboard
-from gnas.report.words import count, direction, duration, figure, spread, unit
+from gnas.run.leaderboard import Leaderboard
+from gnas.run.words import count, direction, duration, figure, spread, unit
 from gnas.strategies.depth import DepthResult
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gnas.report.words import count, duration, figure
+from gnas.run.words import count, duration, figure
 
 Record = dict[str, Any]
 SOON = 2.0  # seconds before which steps say little of the time left

@@ -15,8 +15,8 @@ from gnas.compare.strategies import compare_strategies
 from gnas.errors import InputError
 from gnas.plugins import known
 from gnas.report import plots
-from gnas.report.words import direction, duration, figure, spread, unit
 from gnas.run.folder import Run, plain
+from gnas.run.words import direction, duration, figure, spread, unit
 from gnas.strategies import STRATEGIES, SearchStrategy
 from gnas.strategies.base import SearchProblem
 from gnas.strategies.brief import TrialSettings
@@ -24,8 +24,8 @@ from gnas.workflow import chosen_strategy, summarise
 
 if TYPE_CHECKING:
     from gnas.cli.begin import Begun
-    from gnas.compare.curves import StrategyComparison
     from gnas.run.settings import Settings
+    from gnas.run.strategy_curves import StrategyComparison
 
 ALL = ("single-level", "darts", "random", "evolution", "graphnas")
 SEEDS = "0,1,2"

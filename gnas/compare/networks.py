@@ -1,9 +1,8 @@
-"""A comparison on equal terms: the same data, protocol and seeds for every network, and a leaderboard."""
+"""A comparison on equal terms: the same data, protocol and seeds for every network."""
 
 from __future__ import annotations
 
 import contextlib
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,14 +13,12 @@ import torch
 from gnas import distributed
 from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError, located
-from gnas.files import write_atomic, write_json
 from gnas.jobs import Job, Runner, Work, unpack
 from gnas.model.network import GraphModule
-from gnas.model.task import decimals
 from gnas.run import checkpoint
 from gnas.run.folder import Run
+from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.models import WEIGHTS, build_model, describe_model
-from gnas.run.table import csv_text, markdown_table
 from gnas.training.loop import Record, labelled
 from gnas.training.protocol import TrainConfig
 from gnas.training.train import TrainResult, train, train_seeds
@@ -39,95 +36,6 @@ class Candidate:
     found: bool = False
     remark: str = ""
     describe: str = ""  # distinguishes settings of the same name, such as the genotype's id and width
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the leaderboard."""
-
-    name: str
-    mean: float
-    std: float
-    seeds: int
-    val: float
-    num_weights: int
-    depth: int
-    seconds_per_epoch: float
-    seconds: float
-    found: bool = False
-    remark: str = ""
-
-    @staticmethod
-    def of(candidate: Candidate, results: Sequence[dict[str, Any]]) -> Row:
-        tests = [r["test"] for r in results]
-        return Row(
-            candidate.name,
-            statistics.fmean(tests),
-            statistics.pstdev(tests),
-            len(tests),
-            statistics.fmean(r["val"] for r in results),
-            results[0]["num_weights"],
-            candidate.depth,
-            statistics.fmean(r["seconds"] / max(r["epochs"], 1) for r in results),
-            sum(r["seconds"] for r in results),
-            candidate.found,
-            "; ".join(filter(None, (candidate.remark, lagging(results)))),
-        )
-
-
-def lagging(results: Sequence[dict[str, Any]]) -> str:
-    """A remark on trainings whose figures batch norm spoils: docs/faq.md says what to do."""
-    count = sum(bool(result.get("norms_lag")) for result in results)
-    return f"batch norms lag in {count} of {len(results)} seeds" if count else ""
-
-
-@dataclass(frozen=True)
-class Leaderboard:
-    """Rows from best to worst."""
-
-    dataset: str
-    metric: str
-    rows: tuple[Row, ...]
-
-    COLUMNS = ("name", "metric", "std", "seeds", "val", "weights", "depth", "s/epoch", "seconds", "remark")
-
-    def table(self) -> list[tuple[str, ...]]:
-        """Cells as text, a tuple a row, in the order of ``COLUMNS``."""
-        digits = decimals(self.metric)
-        return [
-            (
-                row.name,
-                f"{row.mean:.{digits}f}",
-                f"{row.std:.{digits}f}" if row.seeds > 1 else "–",  # one seed has no spread
-                str(row.seeds),
-                f"{row.val:.{digits}f}",
-                f"{row.num_weights:,}",
-                str(row.depth),
-                f"{row.seconds_per_epoch:.2f}",
-                f"{row.seconds:.1f}",
-                row.remark,
-            )
-            for row in self.rows
-        ]
-
-    def to_markdown(self) -> str:
-        return markdown_table(self.COLUMNS, self.table()) + "\n"
-
-    def to_csv(self) -> str:
-        return csv_text(list(Row.__dataclass_fields__), map(asdict, self.rows))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"dataset": self.dataset, "metric": self.metric, "rows": [asdict(row) for row in self.rows]}
-
-    @staticmethod
-    def from_dict(value: dict[str, Any]) -> Leaderboard:
-        return Leaderboard(value["dataset"], value["metric"], tuple(Row(**row) for row in value["rows"]))
-
-    def save(self, folder: Path) -> None:
-        """Write leaderboard.csv, .json and .md."""
-        write_atomic(folder / "leaderboard.csv", self.to_csv())
-        write_atomic(folder / "leaderboard.md", self.to_markdown())
-        write_json(folder / "leaderboard.json", self.to_dict())
 
 
 def compare(
@@ -156,11 +64,17 @@ def compare(
         results = train_candidate(
             benchmark, candidate, config, seeds, folder, device=device, on_epoch=on_epoch, should_stop=should_stop
         )
-        rows.append(Row.of(candidate, results))
+        rows.append(make_row(candidate, results))
     rows.sort(key=lambda row: row.mean, reverse=benchmark.task.higher_is_better)
     board = Leaderboard(benchmark.name, benchmark.task.metric, tuple(rows))
     distributed.from_first(lambda: board.save(folder))
     return board
+
+
+def make_row(candidate: Candidate, results: Sequence[dict[str, Any]]) -> Row:
+    """The candidate's line in the leaderboard."""
+    name, depth, found, remark = candidate.name, candidate.depth, candidate.found, candidate.remark
+    return Row.from_results(name, depth, results, found=found, remark=remark)
 
 
 def train_candidate(

@@ -25,12 +25,12 @@ import torch
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
 from gnas.compare.budget import SearchBudget
-from gnas.compare.curves import Point, StrategyComparison, read_points
 from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
 from gnas.jobs import Job, Runner, Work, unpack
 from gnas.model.stage import OperationTypes
 from gnas.run.folder import Run, plain
+from gnas.run.strategy_curves import Point, StrategyComparison, read_points
 from gnas.strategies import SearchResult, SearchStrategy, search
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.brief import TrialSettings

@@ -19,7 +19,7 @@ from gnas.report.axes import head, legend, line, save, sheet, whole_counts, whol
 from gnas.report.draw import save_drawing
 from gnas.report.palette import FAINT, LIGHT, SERIES
 from gnas.report.trajectories import draw_counts
-from gnas.report.words import direction, unit
+from gnas.run.words import direction, unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

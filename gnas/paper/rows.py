@@ -6,12 +6,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gnas.compare.networks import lagging
 from gnas.model.task import higher_is_better
 from gnas.paper.catalogue import Wanted, train_job
 from gnas.paper.jobs import TrainJob
 from gnas.paper.paper import Entry
 from gnas.paper.shelf import Shelf, Trained
+from gnas.run.leaderboard import describe_lag
 
 METRICS = {"zinc": "mae", "pattern": "class_accuracy", "cluster": "class_accuracy"}  # accuracy elsewhere
 
@@ -118,5 +118,5 @@ def summary(network: Trained, seeds: Sequence[int], chosen_from: int = 1) -> Our
         device=device,
         about=network.about,
         chosen_from=chosen_from,
-        lag=lagging(results),
+        lag=describe_lag(results),
     )

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from gnas.compare.curves import StrategyComparison
 from gnas.data.benchmarks.catalogue import BENCHMARKS
 from gnas.model.task import decimals, higher_is_better
 from gnas.paper.catalogue import ENTRIES, SEARCHED_DEPTH, Wanted, depth_jobs, entries, strategies_job
@@ -16,8 +15,9 @@ from gnas.paper.paper import DATASETS, TITLES
 from gnas.paper.pick import picked
 from gnas.paper.rows import Line, line
 from gnas.paper.shelf import Shelf
-from gnas.report.words import duration, figure, spread, unit
+from gnas.run.strategy_curves import StrategyComparison
 from gnas.run.table import csv_text, markdown_table
+from gnas.run.words import duration, figure, spread, unit
 
 NONE = "–"
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from gnas.arch.genotype import Genotype
-from gnas.compare.curves import StrategyComparison
 from gnas.errors import InputError
 from gnas.files import is_number
 from gnas.model.graphnas_space import GraphNASArchitecture
@@ -19,6 +18,7 @@ from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, Tr
 from gnas.paper.paper import printed
 from gnas.paper.scale import SEEDS
 from gnas.run.folder import Run
+from gnas.run.strategy_curves import StrategyComparison
 from gnas.strategies import SearchResult
 from gnas.strategies.finished import read_architecture
 from gnas.workflow import as_built

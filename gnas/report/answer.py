@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gnas.compare.curves import StrategyComparison
-from gnas.compare.networks import Leaderboard, Row
 from gnas.model.task import higher_is_better
 from gnas.report.record import Job, Training
-from gnas.report.words import count, duration, figure, listed, named, spread, unit
+from gnas.run.leaderboard import Leaderboard, Row
+from gnas.run.strategy_curves import StrategyComparison
+from gnas.run.words import count, duration, figure, listed, named, spread, unit
 
 
 @dataclass(frozen=True)

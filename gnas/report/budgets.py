@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gnas.compare.curves import StrategyComparison
 from gnas.report.axes import WIDTH, head, legend, line, sheet
 from gnas.report.palette import SERIES
-from gnas.report.words import direction, unit
+from gnas.run.strategy_curves import StrategyComparison
+from gnas.run.words import direction, unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

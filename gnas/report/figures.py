@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gnas.compare.networks import Leaderboard, Row
 from gnas.model.task import higher_is_better
 from gnas.report import plots
 from gnas.report.answer import search_seconds
 from gnas.report.axes import inline_svg
 from gnas.report.record import Job
+from gnas.run.leaderboard import Leaderboard, Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

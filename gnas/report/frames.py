@@ -10,7 +10,7 @@ from gnas.errors import InputError
 from gnas.report.layout import layout_cell, rows_needed
 from gnas.report.record import Job
 from gnas.report.svg import svg
-from gnas.report.words import count, figure, unit
+from gnas.run.words import count, figure, unit
 
 BUDGET = 1_500_000  # letters of drawings in one report
 

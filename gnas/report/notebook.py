@@ -5,10 +5,10 @@ from __future__ import annotations
 from html import escape
 
 from gnas.arch.genotype import Genotype
-from gnas.compare.networks import Leaderboard
 from gnas.report.draw import draw_genotype
 from gnas.report.tables import Table, leaderboard_table
-from gnas.report.words import count, duration, figure, unit
+from gnas.run.leaderboard import Leaderboard
+from gnas.run.words import count, duration, figure, unit
 from gnas.strategies.base import SearchResult
 from gnas.training.train import TrainResult
 

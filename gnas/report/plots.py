@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from gnas.arch.formula import FILTERS, PAPER_AGGREGATORS
 from gnas.arch.genotype import Genotype
-from gnas.compare.networks import Leaderboard
 from gnas.report.axes import head, legend, plain_log, save, sheet, whole_counts
 from gnas.report.budgets import best_so_far
 from gnas.report.palette import INK, LIGHT, SERIES, in_order, style
@@ -19,7 +18,8 @@ from gnas.report.trajectories import (
     operation_counts,
     training_curves,
 )
-from gnas.report.words import direction, unit
+from gnas.run.leaderboard import Leaderboard
+from gnas.run.words import direction, unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

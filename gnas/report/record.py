@@ -11,11 +11,11 @@ from typing import Any, ParamSpec, TypeVar
 
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
-from gnas.compare.curves import StrategyComparison
-from gnas.compare.networks import Leaderboard
 from gnas.errors import InputError
 from gnas.model.graphnas_space import GraphNASArchitecture
 from gnas.run.folder import Run
+from gnas.run.leaderboard import Leaderboard
+from gnas.run.strategy_curves import StrategyComparison
 from gnas.strategies.finished import read_architecture
 
 P = ParamSpec("P")

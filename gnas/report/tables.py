@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gnas.compare.curves import StrategyComparison
-from gnas.compare.networks import Leaderboard
 from gnas.model.task import higher_is_better
 from gnas.report.answer import best_baseline, found_row, search_seconds, verdict
 from gnas.report.record import Job, Training
-from gnas.report.words import direction, duration, figure, spread, unit
+from gnas.run.leaderboard import Leaderboard
+from gnas.run.strategy_curves import StrategyComparison
+from gnas.run.words import direction, duration, figure, spread, unit
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.report.axes import head, legend, line, marks, sheet, whole_counts, whole_epochs
 from gnas.report.palette import FAINT, INK, LIGHT, SERIES, in_order, style
-from gnas.report.words import direction, unit
+from gnas.run.words import direction, unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

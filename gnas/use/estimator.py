@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from gnas.compare.networks import Leaderboard
 from gnas.data import Benchmark, load
 from gnas.errors import InputError, choose
 from gnas.model.graphnas_layers import GraphNASNetwork
 from gnas.model.task import KINDS, LEVELS
 from gnas.run.folder import Run
+from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import load_model
 from gnas.run.settings import Settings
 from gnas.training.loop import Record

@@ -11,10 +11,11 @@ from small import benchmark, builder, stop_after
 from tiny import untimed
 
 from gnas.compare import networks as module
-from gnas.compare.networks import Candidate, Leaderboard, Row, compare, train_candidate
+from gnas.compare.networks import Candidate, compare, make_row, train_candidate
 from gnas.errors import InputError
 from gnas.run import checkpoint
 from gnas.run.folder import Interrupted, Run
+from gnas.run.leaderboard import Leaderboard, Row
 from gnas.training.protocol import TrainConfig
 from gnas.training.train import train
 
@@ -161,5 +162,5 @@ def test_trainings_that_batch_norm_spoils_are_remarked():
     figures = {"test": 50.0, "val": 51.0, "num_weights": 10, "seconds": 1.0, "epochs": 2}
     candidate = Candidate("gcn", lambda: None, 4, remark="half as wide")
     results = [figures, {**figures, "norms_lag": True}, {**figures, "norms_lag": False}]
-    assert Row.of(candidate, results).remark == "half as wide; batch norms lag in 1 of 3 seeds"
-    assert Row.of(candidate, results[::2]).remark == "half as wide"
+    assert make_row(candidate, results).remark == "half as wide; batch norms lag in 1 of 3 seeds"
+    assert make_row(candidate, results[::2]).remark == "half as wide"

@@ -11,9 +11,10 @@ from typing import Any
 from small import benchmark, builder
 from tiny import untimed
 
-from gnas.compare.networks import Candidate, Leaderboard, compare
+from gnas.compare.networks import Candidate, compare
 from gnas.jobs import Runner
 from gnas.run.folder import Run
+from gnas.run.leaderboard import Leaderboard
 from gnas.training.protocol import TrainConfig
 from gnas.workflow import hand_made
 

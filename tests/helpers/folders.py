@@ -13,10 +13,10 @@ import yaml
 from tiny import ring
 
 from gnas.arch.space import SearchSpace
-from gnas.compare.networks import Leaderboard, Row
 from gnas.data.benchmark import Benchmark
 from gnas.graph import GraphSet
 from gnas.model.task import Task
+from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.settings import Settings
 from gnas.workflow import discover
 

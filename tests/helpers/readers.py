@@ -25,7 +25,6 @@ from gnas.arch.genotype import Genotype
 from gnas.cli.networks import read_network
 from gnas.cli.place import Place
 from gnas.cli.records import about, runs_under
-from gnas.compare.curves import Point, StrategyComparison
 from gnas.data import sources
 from gnas.data.benchmarks import images, segments, superpixels, zinc
 from gnas.data.cache import BrokenFile, write_arrays
@@ -47,6 +46,7 @@ from gnas.run import checkpoint
 from gnas.run.folder import Run
 from gnas.run.models import load_model
 from gnas.run.settings import Settings, read_command, read_settings
+from gnas.run.strategy_curves import Point, StrategyComparison
 from gnas.strategies.trials_apart import trial_job
 from gnas.use.export import export_run
 from gnas.use.tracking import _remembered

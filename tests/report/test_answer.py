@@ -8,7 +8,7 @@ from folders import board, made_up_job
 
 from gnas.report.answer import answer, facts, verdict
 from gnas.report.record import read_job
-from gnas.report.words import count, duration, figure, listed, named, spread
+from gnas.run.words import count, duration, figure, listed, named, spread
 
 
 @pytest.mark.parametrize(

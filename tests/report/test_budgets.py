@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from gnas.compare.curves import Point, StrategyComparison
 from gnas.report import plots
 from gnas.report.answer import answer
 from gnas.report.record import read_job
 from gnas.report.tables import strategies_table
 from gnas.run.folder import Run
+from gnas.run.strategy_curves import Point, StrategyComparison
 
 
 def comparison(metric: str = "mae") -> StrategyComparison:

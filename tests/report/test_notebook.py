@@ -7,8 +7,8 @@ from folders import board
 
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
-from gnas.compare.networks import Leaderboard
 from gnas.report.notebook import install
+from gnas.run.leaderboard import Leaderboard
 from gnas.strategies.base import SearchResult
 from gnas.training.train import TrainResult
 

@@ -11,10 +11,10 @@ from folders import board, made_up_history
 
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
-from gnas.compare.networks import Leaderboard, Row
 from gnas.errors import InputError
 from gnas.report import plots
 from gnas.report.axes import inline_svg, short_number
+from gnas.run.leaderboard import Leaderboard, Row
 
 HISTORY = made_up_history(12, 3)
 GENOTYPE = Genotype.from_yaml(HISTORY[-1]["genotype"])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gnas.compare.curves import Point, StrategyComparison
 from gnas.errors import InputError
+from gnas.run.strategy_curves import Point, StrategyComparison
 
 
 def points(strategy: str, seed: int, *told: tuple) -> list[Point]:
