@@ -55,7 +55,7 @@ def measure(dataset: str, seed: int, epochs: int) -> dict[str, object]:
     benchmark = gnas.load(dataset)
     strategy = gnas.SingleLevel(epochs=40, batch_size=16, alpha_lr=1e-2, lr=0.1)  # as in the preset fast
     result = gnas.search(benchmark, strategy=strategy, channels=CHANNELS, num_cells=CELLS, seed=seed)
-    config = TrainConfig.paper(dataset).with_(epochs=epochs, batch_size=32, lr=3e-3)
+    config = TrainConfig.paper(benchmark).with_(epochs=epochs, batch_size=32, lr=3e-3)
 
     def test_metric(genotype: Genotype) -> float:
         return gnas.train(lambda: gnas.Network(genotype, benchmark.task, CHANNELS), benchmark, config, seed=41).test

@@ -82,7 +82,7 @@ def trained_to_the_end(
     genotype: Genotype, benchmark: Benchmark, settings: Settings, device: torch.device | str
 ) -> dict[str, object]:
     """What a found network gives, from two seeds."""
-    config = train_config(settings, benchmark.name)
+    config = train_config(settings, benchmark.patience)
     trained = train_seeds(found(genotype, benchmark, settings).build, benchmark, config, TRAININGS, device=device)
     return {
         "weights": trained.results[0].num_weights,

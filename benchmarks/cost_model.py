@@ -140,7 +140,7 @@ def searches(known: Machine, path: Path) -> Iterator[Row]:
         columns = BENCHMARKS[row["dataset"]].task.in_channels or 1 if row["dataset"] in BENCHMARKS else 1
         work = Workload(int(row["graphs"]), int(row["val_graphs"]), float(row["nodes"]), float(row["edges"]), columns)
         kind = "search" if row["what"] == "search" else "training"
-        batch = settings.search_batch if kind == "search" else train_config(settings, row["dataset"]).batch_size
+        batch = settings.search_batch if kind == "search" else train_config(settings).batch_size
         epoch = known.epoch_seconds(kind, work, batch, cells, settings.channels, seeds)
         # On a CPU seeds run one after another: an epoch there is that of one seed.
         epoch /= seeds if known.device == "cpu" else 1

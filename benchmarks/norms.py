@@ -80,7 +80,7 @@ def drawn(name: str, graphs: int) -> Benchmark:
     task = gnas.load(f"{name}-mini").task
     values = {"pattern": (3, 2), "cluster": (7, 6)}[name]
     task = dataclasses.replace(task, categories=(values[0],), num_outputs=values[1], labels=())
-    return Benchmark(name, splits["train"], splits["val"], splits["test"], task, "generator")
+    return Benchmark(name, splits["train"], splits["val"], splits["test"], task, "generator", patience=5)
 
 
 def networks(name: str, outputs: list[str]) -> dict[str, Genotype]:
@@ -113,7 +113,7 @@ def measure(benchmark: Benchmark, name: str, genotype: Genotype, chosen: argpars
             precise=precisely(made[-1], benchmark, chosen.device),
         )
 
-    config = TrainConfig.paper(benchmark.name).with_(epochs=chosen.epochs, batch_size=64)
+    config = TrainConfig.paper(benchmark).with_(epochs=chosen.epochs, batch_size=64)
     train(build, benchmark, config, 41, device=chosen.device, on_epoch=row)
 
 

@@ -45,7 +45,7 @@ def main() -> None:
         for network in chosen.networks:
             for measures in chosen.measures:
                 benchmark = with_structure(plain, None if measures == "none" else measures)
-                config = TrainConfig.paper(name).with_(
+                config = TrainConfig.paper(benchmark).with_(
                     epochs=chosen.epochs, batch_size=64, lr=chosen.lr, precise_norms=8
                 )
                 one = candidate(network, benchmark, budget)

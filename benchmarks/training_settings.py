@@ -38,7 +38,7 @@ def main() -> None:
     benchmark = part(chosen.dataset, chosen.graphs)
     genotype = gnas.genotypes(chosen.dataset)[chosen.cells]
     candidate = found(genotype, benchmark, Settings(budget=chosen.budget, dropout=chosen.dropout))
-    base = TrainConfig.paper(chosen.dataset).with_(epochs=chosen.epochs, precise_norms=16)
+    base = TrainConfig.paper(benchmark).with_(epochs=chosen.epochs, precise_norms=16)
     names = [name for name, _ in chosen.set]
     for values in itertools.product(*(values for _, values in chosen.set)):
         changes = dict(zip(names, values, strict=True))

@@ -154,7 +154,7 @@ def child(chosen: argparse.Namespace) -> None:
     if not chosen.train:
         return
     clock.begin()
-    config = train_config(settings, benchmark.name).with_(epochs=chosen.train_epochs)
+    config = train_config(settings, benchmark.patience).with_(epochs=chosen.train_epochs)
     spread = gnas.train_seeds(
         found(result.genotype, benchmark, settings).build,
         benchmark,

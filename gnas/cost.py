@@ -23,6 +23,7 @@ import torch
 
 from gnas.data.benchmark import Benchmark
 from gnas.data.benchmarks.catalogue import BENCHMARKS
+from gnas.data.benchmarks.named import find_patience
 from gnas.errors import InputError
 from gnas.files import read_config
 from gnas.run.settings import Settings
@@ -199,7 +200,7 @@ def estimate(work: Workload, settings: Settings, device: torch.device, dataset: 
 def usual_epochs(settings: Settings, dataset: str = "") -> int:
     """Epochs until the protocol stops: the rate is halved until it is below its least value, each time after ``patience``
     epochs without a gain. Twice the least possible number is what ZINC took (146 to 156 epochs; the rule says 154)."""
-    config = train_config(settings, dataset)
+    config = train_config(settings, find_patience(dataset))
     if config.schedule != "plateau":
         return config.epochs
     halvings = (

@@ -14,7 +14,7 @@ import torch
 
 from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.compare.networks import Candidate, compare
-from gnas.data.benchmark import Benchmark
+from gnas.data.benchmark import PATIENCE, Benchmark
 from gnas.data.measured import with_structure
 from gnas.errors import InputError
 from gnas.jobs import Runner
@@ -47,10 +47,10 @@ class Discovery:
         return self.search.genotype
 
 
-def train_config(settings: Settings, dataset: str) -> TrainConfig:
-    """The training protocol these settings ask for."""
+def train_config(settings: Settings, patience: int = PATIENCE) -> TrainConfig:
+    """The training protocol of these settings; ``patience`` is the benchmark's own, which the settings may replace."""
     told = {"epochs": settings.epochs, "batch_size": settings.batch, "lr": settings.lr, **settings.train_settings}
-    config = TrainConfig.paper(dataset).with_(**told)
+    config = TrainConfig(patience=patience).with_(**told)
     return config.with_(patience=settings.patience) if settings.patience else config
 
 
@@ -164,7 +164,7 @@ def discover(
         board = compare(
             benchmark,
             [*entries, *rivals],
-            train_config(settings, benchmark.name),
+            train_config(settings, benchmark.patience),
             settings.seeds,
             run.path,
             device=device,

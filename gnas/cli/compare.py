@@ -122,7 +122,7 @@ def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[C
     from gnas.workflow import found, train_config
 
     settings, benchmark = begun.settings, begun.benchmark
-    config = train_config(settings, benchmark.name)
+    config = train_config(settings, benchmark.patience)
     entries: list[tuple[Candidate, Path | None]] = []
     names: list[str] = []
     for path in found_in:

@@ -128,7 +128,7 @@ def train_and_rank(begun: Begun, run: Run, entries: Sequence[Candidate]) -> Lead
         board = compare(
             benchmark,
             entries,
-            train_config(settings, benchmark.name),
+            train_config(settings, benchmark.patience),
             settings.seeds,
             begun.folder,
             device=begun.device,

@@ -109,7 +109,7 @@ def assignment(text: str, option: str) -> tuple[str, str]:
 def check(settings: Settings, dataset: str) -> None:
     """An error for what would fail only later: after loading the data, or after the search."""
     chosen_strategy(settings)
-    train_config(settings, dataset)
+    train_config(settings)
     for name in settings.baselines:
         check_name(name)
     settings.space()

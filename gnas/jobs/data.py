@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from gnas.data.benchmark import Benchmark
+from gnas.data.benchmark import PATIENCE, Benchmark
 from gnas.data.encoding import Encoding
 from gnas.errors import InputError
 from gnas.graph import GraphSet
@@ -36,6 +36,7 @@ class Graphs:
             source=about["source"],
             notes=tuple(about["notes"]),
             encoding=encoding,
+            patience=about["patience"],
             **self.splits,
         )
 
@@ -48,6 +49,7 @@ def pack(benchmark: Benchmark, folder: Path, splits: Sequence[str] = SPLITS) -> 
         "source": benchmark.source,
         "notes": list(getattr(benchmark, "notes", ())),
         "encoding": None if encoding is None else encoding.to_dict(),
+        "patience": getattr(benchmark, "patience", PATIENCE),
     }
     graphs = {name: _plain(getattr(benchmark, name)) for name in splits}
     state = {"task": asdict(benchmark.task), "splits": graphs, "about": about}

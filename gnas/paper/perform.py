@@ -133,7 +133,7 @@ class Worker:
         board = compare(
             benchmark,
             [candidate],
-            train_config(settings, benchmark.name),
+            train_config(settings, benchmark.patience),
             seeds,  # less those that are kept elsewhere; those finished here are only collected
             folder,
             device=self.device,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any
 
+from gnas.data.benchmark import PATIENCE, Benchmark
 from gnas.errors import InputError, choose
 from gnas.training.engine import MODES
 
@@ -34,7 +35,7 @@ class TrainConfig:
     weight_decay: float = 0.0
     schedule: str = "plateau"
     factor: float = 0.5
-    patience: int = 10
+    patience: int = PATIENCE
     min_lr: float = 1e-5
     warmup: int = 0
     clip: float = 0.0
@@ -62,9 +63,9 @@ class TrainConfig:
                 raise InputError(f"{name} is {value!r}; it must be {kind} {limits}")
 
     @staticmethod
-    def paper(dataset: str) -> TrainConfig:
-        """The protocol with the dataset's own patience: 5 for PATTERN and CLUSTER, 10 elsewhere."""
-        return TrainConfig(patience=5 if dataset.startswith(("pattern", "cluster")) else 10)
+    def paper(benchmark: Benchmark) -> TrainConfig:
+        """The paper's protocol, with the benchmark's own patience."""
+        return TrainConfig(patience=benchmark.patience)
 
     def with_(self, **changes: Any) -> TrainConfig:
         """A copy with other values; an unknown name is an error that suggests the nearest."""

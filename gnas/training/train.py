@@ -274,7 +274,7 @@ def train_seeds(
     should_stop: Callable[[], bool] | None = None,
 ) -> Spread:
     """Train one network from several seeds, all at once on a GPU, one after another on a CPU."""
-    config = config or TrainConfig.paper(benchmark.name)
+    config = config or TrainConfig.paper(benchmark)
     device = torch.device(device)
     use_precision(config.precision)
     stores = {name: open_store(split, device) for name, split in benchmark.splits().items()}

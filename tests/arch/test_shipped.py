@@ -10,6 +10,7 @@ import gnas
 from gnas import Task
 from gnas.arch.shipped import FOLDER, genotype_file, recipe
 from gnas.cli.networks import num_weights
+from gnas.data.benchmarks.named import find_patience
 from gnas.errors import InputError
 from gnas.model.graphnas_space import load_architecture
 from gnas.run.folder import Run
@@ -40,7 +41,7 @@ def test_the_recipe_is_how_its_results_were_made(name: str) -> None:
     """The same seeds, protocol, input and number of weights as a kept training of it."""
     dataset, _, cells = name.rpartition("-")
     settings = gnas.Settings.resolve(file=recipe(name))
-    genotype, made = gnas.genotypes(dataset)[int(cells)], train_config(settings, dataset)
+    genotype, made = gnas.genotypes(dataset)[int(cells)], train_config(settings, find_patience(dataset))
     more = tuple(settings.data.get("structure", ()))
     standard = (1.0,) * len(more)
     task = dataclasses.replace(TASKS[dataset], structure=more, structure_center=standard, structure_scale=standard)

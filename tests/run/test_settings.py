@@ -24,9 +24,9 @@ def test_the_paper_is_the_default() -> None:
     assert Settings.resolve() == Settings() == Settings.resolve("paper")
     one = Settings()
     assert (one.nodes, one.cells, one.search_epochs, one.search_batch, one.seeds) == (3, 4, 50, 64, (41, 95, 12, 35))
-    assert train_config(one, "zinc") == TrainConfig.paper("zinc")
-    assert train_config(one, "cluster").patience == 5
-    assert train_config(one.changed({"patience": 7}), "cluster").patience == 7
+    assert train_config(one) == TrainConfig()
+    assert train_config(one, patience=5).patience == 5
+    assert train_config(one.changed({"patience": 7}), patience=5).patience == 7
 
 
 def test_precedence(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_presets_suit_every_strategy(preset: str, name: str, tmp_path: Path) -> 
         chosen = strategy(found.strategy, epochs=found.search_epochs, batch_size=found.search_batch)
         assert chosen == strategy(name, epochs=found.search_epochs, batch_size=found.search_batch)
         strategy(name, **found.strategy_settings)
-        assert train_config(found, "zinc").lr == found.lr
+        assert train_config(found).lr == found.lr
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -59,7 +59,7 @@ def test_the_paper_alone_has_the_paper_s_space(preset: str) -> None:
 def test_strong_is_more_than_the_paper() -> None:
     strong = Settings.resolve("strong")
     assert strong.settings_of("single-level")["derive"] == "best"
-    config = train_config(strong, "zinc")
+    config = train_config(strong)
     assert (config.schedule, config.optimizer, config.warmup) == ("cosine", "adamw", 5)
     assert config.ema > 0.9
     assert config.clip > 0

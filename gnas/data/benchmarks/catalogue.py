@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gnas.data.benchmark import PATIENCE
 from gnas.model.task import Task
 
 SPLITS = ("train", "val", "test")
@@ -25,6 +26,7 @@ class Facts:
     symmetric: bool
     tolerance: float = 0.0
     slack: int = 0  # allowed difference of the smallest and the largest graph
+    patience: int = PATIENCE  # of the training protocol
 
     @property
     def drawn(self) -> bool:
@@ -58,6 +60,7 @@ BENCHMARKS = {
         symmetric=True,
         tolerance=0.01,
         slack=20,
+        patience=5,
     ),
     "cluster": Facts(
         "stochastic block model, find the communities",
@@ -67,6 +70,7 @@ BENCHMARKS = {
         symmetric=True,
         tolerance=0.01,
         slack=20,
+        patience=5,
     ),
     "mnist": Facts(
         "superpixels of handwritten digits",

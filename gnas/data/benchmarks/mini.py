@@ -30,6 +30,7 @@ MINIS = {
         symmetric=True,
         tolerance=0.06,
         slack=3,
+        patience=5,
     ),
     "cluster-mini": Facts(
         "small stochastic block models, find the communities",
@@ -39,6 +40,7 @@ MINIS = {
         symmetric=True,
         tolerance=0.06,
         slack=3,
+        patience=5,
     ),
     "digits": Facts(
         "superpixels of drawn digits",
@@ -66,7 +68,7 @@ def load_mini(name: str, seed: int = 0) -> Benchmark:
     splits = build(dict(zip(SPLITS, facts.graphs, strict=True)), seed)
     sets = {split: graph_set(name, splits[split]) for split in SPLITS}
     task = _standardised(facts.task, sets["train"]) if facts.task.kind == "regression" else facts.task
-    return Benchmark(name, sets["train"], sets["val"], sets["test"], task, "built in")
+    return Benchmark(name, **sets, task=task, source="built in", patience=facts.patience)
 
 
 def _standardised(task: Task, train: GraphSet) -> Task:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gnas.data.benchmark import Benchmark
+from gnas.data.benchmark import PATIENCE, Benchmark
 from gnas.data.benchmarks import sbm, superpixels, zinc
 from gnas.data.benchmarks.catalogue import BENCHMARKS, SPLITS, Facts
 from gnas.data.benchmarks.mini import MINIS, load_mini
@@ -29,6 +29,11 @@ def facts(name: str) -> Facts:
     return BENCHMARKS[name] if name in BENCHMARKS else MINIS[name]
 
 
+def find_patience(name: str) -> int:
+    """Patience of the training protocol of a benchmark that is not loaded yet; the default for other data."""
+    return facts(name).patience if name in NAMES else PATIENCE
+
+
 def load_named(
     name: str,
     *,
@@ -42,15 +47,16 @@ def load_named(
     ``structure`` what nodes read besides their columns (``size``, ``degree``)."""
     wrong = sorted(set(overrides) - {*_TASK, *_OPTIONS})
     if wrong:
-        known = ", ".join(("edge_attr", "structure", *_OPTIONS, *_TASK))
-        raise InputError(f"benchmark {name!r} takes no {wrong[0]!r}; what can be set: {known}")
+        names = ", ".join(("edge_attr", "structure", *_OPTIONS, *_TASK))
+        raise InputError(f"benchmark {name!r} takes no {wrong[0]!r}; what can be set: {names}")
     changes = {key: overrides.pop(key) for key in _TASK if key in overrides}
     if name in MINIS:
         benchmark = load_mini(name, seed)
     else:
         found = prepare(name, data_root=data_root, seed=seed, **overrides)
         train, val, test = (_FAMILIES[name].graph_set(name, found.splits.pop(split), edge_attr) for split in SPLITS)
-        benchmark = Benchmark(name, train, val, test, BENCHMARKS[name].task, found.source, found.notes)
+        known = BENCHMARKS[name]
+        benchmark = Benchmark(name, train, val, test, known.task, found.source, found.notes, patience=known.patience)
     if changes:
         benchmark = dataclasses.replace(benchmark, task=dataclasses.replace(benchmark.task, **changes))
     return with_structure(benchmark, structure)

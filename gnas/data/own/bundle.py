@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from gnas.data.benchmark import Benchmark
+from gnas.data.benchmarks.named import find_patience
 from gnas.data.checks import check_encoding, check_graph_set, check_splits, check_task
 from gnas.data.encoding import Array, Encoding
 from gnas.data.own.raw import SPLIT_NAMES
@@ -56,6 +57,7 @@ def pack(benchmark: Benchmark, path: str | Path, compress: bool = False) -> Path
         "notes": benchmark.notes,
         "task": asdict(benchmark.task),
         "encoding": benchmark.encoding.to_dict() if benchmark.encoding else None,
+        "patience": benchmark.patience,
         "splits": splits,
     }
     arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
@@ -80,7 +82,10 @@ def unpack(path: str | Path, max_bytes: int = MOST_BYTES) -> Benchmark:
         check_encoding(encoding, task, where)
     name, source, notes = str(meta["name"]), str(meta["source"]), meta["notes"]
     notes = tuple(map(str, notes if isinstance(notes, list) else [notes]))
-    return Benchmark(name, **splits, task=task, source=source, notes=notes, encoding=encoding)
+    patience = meta.get("patience", find_patience(name))  # files from before it was kept do not have it
+    if type(patience) is not int or patience < 0:
+        raise InputError(f"{where}: patience is {patience!r}; it must be a whole number of at least 0")
+    return Benchmark(name, **splits, task=task, source=source, notes=notes, encoding=encoding, patience=patience)
 
 
 def read_arrays(path: Path, max_bytes: int = MOST_BYTES) -> dict[str, Array]:
