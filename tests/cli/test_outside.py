@@ -64,12 +64,12 @@ def wrong(*arguments):
 ENTRY_POINTS = """
 [gnas.strategies]
 first-draw = outside_parts:FirstDraw
-[gnas.model.operations]
+[gnas.operations]
 shift = outside_parts:Shift
 halved = outside_parts:Half
 half = outside_parts:Half
 wrong_operation = outside_parts:wrong
-[gnas.model.baselines]
+[gnas.baselines]
 plain = outside_parts:Plain
 wrong_baseline = outside_parts:wrong
 """

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from searches import CASES, run
 from terminal import gnas as command
 from tiny import untimed
 
@@ -86,8 +87,6 @@ def test_the_deterministic_option_does_not_depend_on_threads(tmp_path: Path, mon
 
 def searched() -> str:
     """What each strategy finds with one thread, a line each."""
-    from test_contract import CASES, run
-
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
