@@ -1,0 +1,111 @@
+"""Run folders, genotype files and exported models of earlier versions: every command still takes them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from terminal import Ended, gnas
+
+from gnas import load_genotype, load_model
+
+KEPT = Path(__file__).parents[1] / "kept"
+VERSIONS = sorted(folder.name for folder in KEPT.iterdir() if folder.is_dir())
+STATES = {
+    **dict.fromkeys(("depth", "finished", "graphnas", "strategies"), "finished"),
+    **dict.fromkeys(("stopped", "training-stopped"), "stopped"),
+}
+
+
+@pytest.fixture(params=VERSIONS)
+def kept(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the folders of one version, which is also the current folder."""
+    folder = tmp_path / "kept"
+    shutil.copytree(KEPT / request.param, folder)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "120")
+    return folder
+
+
+def succeeds(*words: object) -> Ended:
+    ended = gnas(*words)
+    assert ended.code == 0, ended
+    assert "Traceback" not in ended.err
+    return ended
+
+
+def test_the_list_of_runs(kept: Path) -> None:
+    runs = {run["folder"]: run for run in succeeds("runs", "list", ".", "--json").json["runs"]}
+    assert {name: run["state"] for name, run in runs.items()} == STATES
+    assert {run["dataset"] for run in runs.values()} == {"molecules"}
+    assert (runs["finished"]["metric"], runs["finished"]["depth"]) == ("mae", 2)
+    assert runs["finished"]["test"] == pytest.approx(1.5962, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_show_and_report(kept: Path, name: str) -> None:
+    shown = succeeds("runs", "show", name, "--json").json
+    assert shown["state"] == STATES[name]
+    assert (shown["leaderboard"] is not None) == (name in ("finished", "graphnas"))
+    assert (shown["formulas"] is not None) == (name in ("finished", "stopped", "depth"))
+    assert succeeds("report", name).code == 0
+    page = (kept / name / "report.html").read_text(encoding="utf-8")
+    assert "molecules" in page
+    if STATES[name] == "finished":
+        assert 'class="state finished"' in page
+
+
+def test_a_report_that_compares(kept: Path) -> None:
+    succeeds("report", *STATES, "--out", "all.html")
+    assert (kept / "all.html").exists()
+
+
+def test_draw_and_genotype_files(kept: Path) -> None:
+    for name in ("finished", "depth"):
+        succeeds("draw", name)
+        succeeds("draw", kept / name / "genotype.yaml", "-o", f"{name}.svg")
+    assert load_genotype("finished/genotype.yaml").id == "5eb91fa624"
+
+
+def test_predict_and_export(kept: Path) -> None:
+    written = {}
+    for name in ("finished", "exported", "graphnas"):
+        succeeds("predict", name, "molecules.csv", "-o", f"{name}.csv")
+        written[name] = Path(f"{name}.csv").read_text().splitlines()
+        assert len(written[name]) == 21
+    assert written["finished"] == written["exported"]
+    assert written["finished"][1].startswith("0,CCO,4.2298")
+    succeeds("export", "finished", "--out", "again")
+    assert Path("again/weights.safetensors").read_bytes() == Path("exported/weights.safetensors").read_bytes()
+    assert load_model("finished", "gcn", seed=95)[1].seed == 95
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_resume(kept: Path) -> None:
+    """Stopped runs end as undisturbed ones did; finished ones are not repeated."""
+    found = succeeds("search", "molecules.csv", "--out", "stopped", "--resume", "--device", "cpu", "--json").json
+    assert found["genotype"] == "7f48d50f90"
+    tests = {row["name"]: row["mean"] for row in found["leaderboard"]["rows"]}
+    assert tests == pytest.approx({"gnas": 0.67270, "gcn": 1.88879}, abs=1e-4)
+    words = ("train", "molecules.csv", "--baseline", "gin", "--channels", "4", "--device", "cpu")
+    trained = succeeds(*words, "--out", "training-stopped", "--resume", "--json").json
+    assert trained["leaderboard"]["rows"][0]["name"] == "gin"
+    before = Path("finished/trained/gnas/seed-41/result.json").read_text()
+    same = succeeds("search", "molecules.csv", "--out", "finished", "--resume", "--device", "cpu", "--json").json
+    assert same["leaderboard"] == json.loads(Path(KEPT / "0.1/finished/leaderboard.json").read_text())
+    assert Path("finished/trained/gnas/seed-41/result.json").read_text() == before
+    succeeds("depth", "molecules.csv", "--out", "depth", "--resume", "--device", "cpu")
+    succeeds("compare", "molecules.csv", "--out", "strategies", "--resume", "--device", "cpu")
+    succeeds("search", "molecules.csv", "--out", "graphnas", "--resume", "--device", "cpu")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_compare_and_train_with_an_earlier_run(kept: Path) -> None:
+    shared = ("--target", "logP", "--preset", "paper", "--epochs", "2", "--channels", "4", "--device", "cpu", "--json")
+    words = ("compare", "molecules.csv", "--found", "finished", "--baselines", "gcn", "--seeds", "41,95")
+    found = succeeds(*words, *shared, "--out", "compared").json
+    assert {row["name"] for row in found["rows"]} == {"finished", "gcn"}
+    succeeds("train", "molecules.csv", "--genotype", "finished", *shared, "--seeds", "41", "--out", "trained-again")
+    succeeds("search", "molecules.csv", "--settings", "finished", "--device", "cpu", "--out", "as-before")
