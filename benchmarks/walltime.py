@@ -119,7 +119,7 @@ def child(chosen: argparse.Namespace) -> None:
     import torch
 
     import gnas
-    from gnas.run.folder import Interrupted
+    from gnas.errors import Interrupted
     from gnas.run.settings import Settings
     from gnas.strategies import strategy
     from gnas.workflow import found, train_config

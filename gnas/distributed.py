@@ -21,7 +21,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from gnas.errors import InputError
+from gnas.errors import InputError, RunError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,7 +31,7 @@ _norms_shared = False  # not a context variable: torch.compile cannot read one
 _AT_FIRST: ContextVar[bool] = ContextVar("_AT_FIRST", default=False)  # the first process works, the others wait for it
 
 
-class Diverged(RuntimeError):
+class Diverged(RunError):
     """Processes that must hold the same values do not."""
 
 

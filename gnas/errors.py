@@ -1,4 +1,4 @@
-"""One kind of error for bad input: a single line that names the input, the choices and what to do."""
+"""Errors of this package: bad input, a run that failed, a run that was stopped. Each message is a single line."""
 
 from __future__ import annotations
 
@@ -12,6 +12,14 @@ class InputError(ValueError):
 
     def __init__(self, message: object = "") -> None:
         super().__init__(" ".join(str(message).splitlines()))  # what it quotes may hold line breaks
+
+
+class RunError(RuntimeError):
+    """A run failed for a reason that the message explains in one line; the command line prints it and exits with 1."""
+
+
+class Interrupted(Exception):
+    """The user asked a run to stop; its state is saved."""
 
 
 def choose(value: str, choices: Iterable[str], what: str) -> str:

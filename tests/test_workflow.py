@@ -13,10 +13,10 @@ from tiny import untimed
 from gnas import workflow
 from gnas.compare import networks as comparison
 from gnas.data.measured import with_structure
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted
 from gnas.model import baselines
 from gnas.model.network import Network
-from gnas.run.folder import Interrupted, Run
+from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import load_model
 from gnas.run.settings import Settings

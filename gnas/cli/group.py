@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import typer
 from typer.core import TyperGroup
 
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted, RunError
 
 FAILED, WRONG_USE, STOPPED = 1, 2, 130
 _UsageError: Any = typer.BadParameter.__mro__[1]  # of the click that typer carries, or of click itself
@@ -59,10 +59,9 @@ def guarded(call: Callable[[], Any], argv: Sequence[str]) -> int:
 
 
 def explain(error: BaseException, argv: Sequence[str]) -> tuple[str, int]:
-    """One line for an error, and the exit code. Classes that live beside torch are known by name: importing them is slow."""
-    kinds = {kind.__name__ for kind in type(error).__mro__}
+    """One line for an error, and the exit code."""
     message = " ".join(str(error).split())
-    if "Interrupted" in kinds:
+    if isinstance(error, Interrupted):
         return f"{message}; go on with: {resume_command(argv)}", STOPPED
     if isinstance(error, KeyboardInterrupt):
         return "stopped", STOPPED
@@ -74,16 +73,27 @@ def explain(error: BaseException, argv: Sequence[str]) -> tuple[str, int]:
         return usage(error), WRONG_USE
     if isinstance(error, OSError):
         return f"error: {os_error(error)}", FAILED
-    if kinds & {"NotFinite", "OutOfMemory", "Diverged", "JobsFailed"}:
+    if isinstance(error, RunError):
         return f"error: {message}", FAILED
-    if "DistBackendError" in kinds or "/gloo/" in message:
+    if _is_lost_process(error):
         return (
             "error: another process of this run has gone; the last checkpoint is kept: start it again with --resume",
             FAILED,
         )
-    if kinds & {"MemoryError", "OutOfMemoryError"}:
+    if _is_out_of_memory(error):
         return f"error: out of memory ({message[:200] or 'on the host'})", FAILED
     return f"error: unexpected {type(error).__name__}: {message[:300]} (GNAS_DEBUG=1 shows where)", FAILED
+
+
+def _is_lost_process(error: BaseException) -> bool:
+    """Whether another process of this run is gone. Gloo raises a plain RuntimeError that names its own source file."""
+    torch = sys.modules.get("torch")  # an error of torch comes after its import, which is slow
+    return (torch is not None and isinstance(error, torch.distributed.DistBackendError)) or "/gloo/" in str(error)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    torch = sys.modules.get("torch")
+    return isinstance(error, MemoryError) or (torch is not None and isinstance(error, torch.OutOfMemoryError))
 
 
 def usage(error: Any) -> str:

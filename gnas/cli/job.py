@@ -14,7 +14,8 @@ from gnas.cli.begin import Begun
 from gnas.cli.progress import Stages
 from gnas.cli.stage import Record, Stage
 from gnas.compare.networks import Candidate, compare
-from gnas.run.folder import Interrupted, Run, stop_on_interrupt
+from gnas.errors import Interrupted, RunError
+from gnas.run.folder import Run, stop_on_interrupt
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.settings import Settings
 from gnas.strategies.several import JUDGED
@@ -28,7 +29,7 @@ TRAINING = (  # the settings that a training depends on
 )
 
 
-class OutOfMemory(RuntimeError):
+class OutOfMemory(RunError):
     """No memory left; the message names what to reduce."""
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from gnas.errors import InputError
+from gnas.errors import InputError, RunError
 from gnas.files import short
 
 Record = dict[str, Any]
@@ -78,7 +78,7 @@ class Outcome:
     tries: int = 1
 
 
-class JobsFailed(RuntimeError):
+class JobsFailed(RunError):
     """Some jobs did not end well; the others are finished and kept."""
 
 

@@ -22,11 +22,11 @@ from typing import Any
 import torch
 
 import gnas
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted, RunError
 from gnas.files import short
 from gnas.jobs.job import Job, Record, Work, below, find_function
 from gnas.jobs.storage import Storage
-from gnas.run.folder import Interrupted, Locked
+from gnas.run.folder import Locked
 from gnas.training.engine import use_deterministic
 
 Say = Callable[[dict[str, Any]], None]
@@ -122,7 +122,7 @@ def perform(told: dict[str, Any], say: Say, should_stop: Callable[[], bool], thr
     except Interrupted as error:
         say({"stopped": str(error)})
     except Exception as error:
-        known = isinstance(error, InputError) or type(error).__name__ == "NotFinite"
+        known = isinstance(error, InputError | RunError)
         text = " ".join(str(error).split())
         where = "" if known else f" ({traceback.extract_tb(error.__traceback__)[-1].name})"
         say({"error": text if known else f"{type(error).__name__}: {text}{where}"})

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from gnas.data.benchmark import Benchmark
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted
 from gnas.jobs.data import SPLITS, pack
 from gnas.jobs.job import Job, JobsFailed, Outcome, Record
 from gnas.jobs.perform import PUSH_SECONDS, order
 from gnas.jobs.pools import Pool
 from gnas.jobs.storage import Storage
-from gnas.run.folder import Interrupted
 
 RETRIES = 3
 PAUSE = 0.2  # seconds between two looks at whether to stop

@@ -10,6 +10,7 @@ from typing import Any
 
 from gnas import jobs as work_on
 from gnas.data import Benchmark
+from gnas.errors import Interrupted
 from gnas.jobs import Runner, Work, unpack
 from gnas.paper.carry_out import Outcome, keep_job
 from gnas.paper.failures import note_failed, reason
@@ -18,7 +19,6 @@ from gnas.paper.keep import copy_run
 from gnas.paper.perform import Worker
 from gnas.paper.scale import GRID, Scale, Source
 from gnas.paper.shelf import Shelf
-from gnas.run.folder import Interrupted
 from gnas.training.loop import Record
 
 KINDS: dict[str, Any] = {kind.kind: kind for kind in (DataJob, SearchJob, DepthJob, TrainJob, StrategiesJob)}

@@ -12,14 +12,14 @@ from typing import Any
 import torch
 
 from gnas.data import Benchmark
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted
 from gnas.paper.failures import note_failed, reason
 from gnas.paper.jobs import DepthJob, Job, TrainJob
 from gnas.paper.keep import copy_run
 from gnas.paper.perform import Worker
 from gnas.paper.scale import Source
 from gnas.paper.shelf import Shelf
-from gnas.run.folder import Interrupted, Locked, Run
+from gnas.run.folder import Locked, Run
 from gnas.training.loop import Record
 
 Watch = Callable[[Job, Benchmark], contextlib.AbstractContextManager[Callable[[Record], None] | None]]

@@ -30,10 +30,6 @@ from gnas.run import checkpoint
 KEEP = 2  # checkpoints kept: should the last one be damaged, the one before serves
 
 
-class Interrupted(Exception):
-    """The user asked a run to stop; its state is saved."""
-
-
 class Locked(InputError):
     """Another process holds a run folder; it may let go of it soon."""
 

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 
 from gnas import distributed
+from gnas.errors import Interrupted
 from gnas.jobs import Runner
 from gnas.model.network import GraphModule
-from gnas.run.folder import Interrupted, Run
+from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.brief import TrialSettings, judge
 from gnas.strategies.trials_apart import Trial, train_apart

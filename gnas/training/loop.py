@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from gnas import distributed
+from gnas.errors import Interrupted, RunError
 from gnas.graph import GraphBatch
 from gnas.model.task import Task
-from gnas.run.folder import Interrupted, Run
+from gnas.run.folder import Run
 from gnas.training.engine import Engine
 from gnas.training.store import Planned, Store
 
@@ -61,7 +62,7 @@ def tell(folder: Path | None, epoch: int, epochs: int, step: int, steps: int) ->
 WORDS = {"train": "training ", "val": "validation ", "test": "test ", "": ""}  # of a loss, by split
 
 
-class NotFinite(RuntimeError):
+class NotFinite(RunError):
     """A loss became NaN or infinite."""
 
 

@@ -10,8 +10,7 @@ import pytest
 import torch
 from terminal import TINY, Ended, gnas, one_line
 
-from gnas.errors import InputError
-from gnas.run.folder import Interrupted
+from gnas.errors import InputError, Interrupted
 from gnas.training.loop import NotFinite
 
 

@@ -12,9 +12,9 @@ from tiny import untimed
 
 from gnas.compare import networks as module
 from gnas.compare.networks import Candidate, compare, make_row, train_candidate
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted
 from gnas.run import checkpoint
-from gnas.run.folder import Interrupted, Run
+from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.training.protocol import TrainConfig
 from gnas.training.train import train

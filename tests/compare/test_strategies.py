@@ -11,8 +11,8 @@ from tiny import SPACE, tiny
 from gnas.arch.genotype import Genotype
 from gnas.compare import strategies as module
 from gnas.compare.strategies import SearchBudget, as_points, compare_strategies, moments, warm_up
-from gnas.errors import InputError
-from gnas.run.folder import Interrupted, Run
+from gnas.errors import InputError, Interrupted
+from gnas.run.folder import Run
 from gnas.run.strategy_curves import StrategyComparison
 from gnas.strategies import GraphNAS, RandomSearch, SearchResult, SingleLevel, strategy
 from gnas.strategies.base import SearchContext, SearchProblem

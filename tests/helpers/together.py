@@ -19,8 +19,9 @@ import torch
 import gnas
 from gnas import distributed
 from gnas.data.large import with_sampling
+from gnas.errors import Interrupted
 from gnas.model import baselines
-from gnas.run.folder import Interrupted, Run
+from gnas.run.folder import Run
 from gnas.strategies import search, strategy
 from gnas.training.protocol import TrainConfig
 from gnas.training.train import train

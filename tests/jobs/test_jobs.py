@@ -17,13 +17,13 @@ from gnas.compare.budget import SearchBudget
 from gnas.compare.networks import Candidate, compare
 from gnas.compare.strategies import compare_strategies
 from gnas.data.benchmark import Benchmark
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted
 from gnas.jobs import Job, JobsFailed, check_on, open_runner
 from gnas.jobs.data import pack, unpack
 from gnas.jobs.job import FUNCTIONS, find_function
 from gnas.model.network import GraphModule
 from gnas.run import checkpoint
-from gnas.run.folder import Interrupted, Run
+from gnas.run.folder import Run
 from gnas.strategies import Darts, Evolution, GraphNAS, RandomSearch, SearchStrategy, SingleLevel, search
 from gnas.strategies.depth import search_depth
 from gnas.strategies.values import from_values, to_values

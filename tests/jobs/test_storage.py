@@ -10,10 +10,10 @@ import pytest
 from farm import count, train_all, trained
 from tiny import SPACE, tiny, untimed
 
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted
 from gnas.jobs import open_runner
 from gnas.jobs.storage import Storage
-from gnas.run.folder import Interrupted, Run
+from gnas.run.folder import Run
 from gnas.strategies import RandomSearch, SearchResult, search
 
 

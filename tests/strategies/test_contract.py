@@ -12,9 +12,9 @@ from tiny import SPACE, untimed
 
 from gnas.arch.genotype import Genotype
 from gnas.cli.settings import pick_device
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted
 from gnas.model.graphnas_space import GraphNASArchitecture
-from gnas.run.folder import Interrupted, Run
+from gnas.run.folder import Run
 from gnas.strategies import STRATEGIES, SearchResult, strategy
 
 

@@ -15,9 +15,9 @@ from tiny import SPACE, tiny
 
 from gnas.arch.gap import genotype as from_formula
 from gnas.arch.genotype import Genotype
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted
 from gnas.graph import GraphSet
-from gnas.run.folder import Interrupted, Run
+from gnas.run.folder import Run
 from gnas.strategies import GraphNAS, RandomSearch, SearchProblem, SearchResult, SingleLevel
 from gnas.strategies import depth as depth_module
 from gnas.strategies import diameter as diameter_module

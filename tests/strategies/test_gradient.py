@@ -16,10 +16,10 @@ from torch import Tensor
 from torch.func import functional_call
 
 from gnas.arch.genotype import Genotype
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted
 from gnas.graph import GraphBatch
 from gnas.model.supernet import Supernet
-from gnas.run.folder import Interrupted, Run
+from gnas.run.folder import Run
 from gnas.strategies import Darts, SearchProblem, SingleLevel, search
 from gnas.strategies.base import SearchContext
 from gnas.strategies.darts import DartsSearch

@@ -9,8 +9,8 @@ from tiny import SPACE, tiny, untimed
 
 from gnas.arch import gap
 from gnas.arch.genotype import Genotype
-from gnas.errors import InputError
-from gnas.run.folder import Interrupted, Run
+from gnas.errors import InputError, Interrupted
+from gnas.run.folder import Run
 from gnas.strategies import SearchProblem, SearchResult, SingleLevel, search
 from gnas.strategies.base import SearchContext
 from gnas.strategies.brief import TrialSettings

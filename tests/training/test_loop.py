@@ -10,7 +10,8 @@ from small import benchmark, builder, stop_after
 from tiny import SPACE, untimed
 from torch import Tensor
 
-from gnas.run.folder import Interrupted, Run
+from gnas.errors import Interrupted
+from gnas.run.folder import Run
 from gnas.strategies import Darts, SearchProblem, SingleLevel
 from gnas.strategies.base import SearchContext
 from gnas.strategies.darts import DartsSearch

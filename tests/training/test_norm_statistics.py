@@ -9,11 +9,11 @@ from samples import shake
 from small import benchmark, builder, stop_after
 from tiny import SPACE, tiny, untimed
 
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted
 from gnas.model import baselines
 from gnas.model.network import GraphModule
 from gnas.model.task import Task
-from gnas.run.folder import Interrupted, Run
+from gnas.run.folder import Run
 from gnas.strategies import SingleLevel, search
 from gnas.training.evaluation import evaluate
 from gnas.training.loop import seeded

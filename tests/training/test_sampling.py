@@ -13,9 +13,9 @@ from torch_geometric.loader import NodeLoader
 
 import gnas
 from gnas.data import large
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted
 from gnas.graph import GraphSet
-from gnas.run.folder import Interrupted, Run
+from gnas.run.folder import Run
 from gnas.training.evaluation import evaluate
 from gnas.training.sampling import NeighborSampler, SampledStore, open_store
 from gnas.training.store import GraphStore

@@ -13,12 +13,12 @@ from small import benchmark, builder, stop_after, transductive
 from tiny import SPACE, ring, untimed
 
 from gnas.data.benchmark import Benchmark
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted
 from gnas.graph import GraphSet
 from gnas.model import baselines
 from gnas.model.network import Network
 from gnas.model.task import Task
-from gnas.run.folder import Interrupted, Run
+from gnas.run.folder import Run
 from gnas.strategies import Darts, SingleLevel, search
 from gnas.training import optim
 from gnas.training.engine import take_turns
