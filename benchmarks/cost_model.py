@@ -7,7 +7,7 @@
 Column ``source``: ``random sizes`` measures steps whose cells, channels, graphs, nodes and degree are drawn at random, so
 that all differ from those of growth.py; ``searches`` runs real searches for three epochs; ``steps.csv`` takes the steps on
 shapes of real datasets, one and four seeds; ``walltime.csv`` takes an epoch of whole searches and trainings (both files lie
-beside ``--out``); ``run folders`` takes the searches kept in results/. ``off`` is predicted over measured, less 1.
+beside ``--out``); ``run folders`` takes the searches in the archives of results/. ``off`` is predicted over measured, less 1.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ import gnas
 from gnas.cost import Machine, Workload, hardware, machine
 from gnas.data.benchmarks.catalogue import BENCHMARKS
 from gnas.files import read_config, read_json
+from gnas.paper.archive import unpack_archive
+from gnas.paper.paper import DATASETS
 from gnas.run.settings import Settings
 from gnas.strategies import SingleLevel
 from gnas.workflow import train_config
@@ -155,8 +157,9 @@ def searches(known: Machine, path: Path) -> Iterator[Row]:
 
 
 def runs(known: Machine) -> Iterator[Row]:
-    """Single-level searches whose run folders are kept in results/."""
-    for folder in sorted(RESULTS.glob("*/single-level-*")):
+    """Single-level searches in the archives of results/."""
+    datasets = filter(None, (unpack_archive(RESULTS, name) for name in DATASETS))
+    for folder in sorted(folder for dataset in datasets for folder in dataset.glob("single-level-*")):
         versions, done = folder / "versions.json", folder / "search" / "result.json"
         if not (versions.exists() and done.exists()) or read_json(versions).get("device") != known.name:
             continue

@@ -6,7 +6,7 @@
 
 A short training on a part of PATTERN or CLUSTER (2,000 graphs of our generator), or of CIFAR10. After every epoch validation is
 measured twice with the same weights: with the running averages, as PyTorch keeps them, and with statistics taken anew over
-the training graphs (``precise_norms``). CLUSTER: the links of the network kept in results/cluster, its output built of the third
+the training graphs (``precise_norms``). CLUSTER: the links of a network of results/cluster.jsonl, its output built of the third
 level, of all latent nodes, and of those that feed no other. PATTERN: a cell of sum, mean and max, ``formula``, and the same
 without max. CIFAR10: a cell of max alone, which searches on superpixels choose.
 """
@@ -28,6 +28,7 @@ from gnas.data.benchmark import Benchmark
 from gnas.data.benchmarks import sbm
 from gnas.data.benchmarks.blocks import generate
 from gnas.model.network import Network
+from gnas.paper.archive import unpack_archive
 from gnas.run.settings import Settings
 from gnas.training.evaluation import evaluate
 from gnas.training.norm_statistics import PreciseNorms
@@ -37,7 +38,7 @@ from gnas.training.train import train
 from gnas.workflow import found
 
 COLUMNS = ("dataset", "graphs", "network", "output", "weights", "epoch", "train", "running", "precise")
-KEPT = RESULTS / "cluster" / "single-level-4-seed0-derivebest-train_share1" / "genotype.yaml"
+FOUND = "single-level-4-seed0-derivebest-train_share1"  # a run in results/cluster.jsonl
 CELLS = {
     "sum, mean, max": "[dense(sum(sparse)) | dense(mean(sparse)) | sparse(max(sparse))]",
     "sum, mean": "[dense(sum(sparse)) | dense(mean(sparse)) | dense]",
@@ -86,7 +87,9 @@ def drawn(name: str, graphs: int) -> Benchmark:
 def networks(name: str, outputs: list[str]) -> dict[str, Genotype]:
     """What is trained, by name."""
     if name == "cluster":
-        return {f"kept, {output}": load_genotype(KEPT).with_output(output) for output in outputs}
+        folder = unpack_archive(RESULTS, "cluster") or RESULTS / "cluster"
+        genotype = load_genotype(folder / FOUND / "genotype.yaml")
+        return {f"kept, {output}": genotype.with_output(output) for output in outputs}
     cells = SUPERPIXELS if name == "cifar10" else CELLS
     return {about: Genotype((gap.genotype(cell)[0],) * 4) for about, cell in cells.items()}
 

@@ -12,10 +12,10 @@ from gnas import jobs as work_on
 from gnas.data import Benchmark
 from gnas.errors import Interrupted
 from gnas.jobs import Runner, Work, unpack
+from gnas.paper.archive import copy_run
 from gnas.paper.carry_out import Outcome, keep_job
 from gnas.paper.failures import note_failed, reason
 from gnas.paper.jobs import Changes, DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
-from gnas.paper.keep import copy_run
 from gnas.paper.perform import Worker
 from gnas.paper.scale import GRID, Scale, Source
 from gnas.paper.shelf import Shelf
@@ -112,10 +112,9 @@ def others(job: Job) -> tuple[str, ...]:
 def bring_kept(job: Job, out: Path, shelf: Shelf, runner: Runner) -> None:
     """What a run needs of places that its worker may not see is copied to where it works."""
     for name in (job.folder, *others(job)):
-        here, *kept = (place / name for place in shelf.places)
-        for folder in kept:
-            if folder.is_dir() and not here.exists():
-                copy_run(folder, here)
+        for folder in shelf.folders(name):
+            if not (out / name).exists():
+                copy_run(folder, out / name)
                 runner.send(name)
 
 

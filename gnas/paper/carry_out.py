@@ -13,9 +13,9 @@ import torch
 
 from gnas.data import Benchmark
 from gnas.errors import InputError, Interrupted
+from gnas.paper.archive import add_runs
 from gnas.paper.failures import note_failed, reason
 from gnas.paper.jobs import DepthJob, Job, TrainJob
-from gnas.paper.keep import copy_run
 from gnas.paper.perform import Worker
 from gnas.paper.scale import Source
 from gnas.paper.shelf import Shelf
@@ -86,13 +86,13 @@ def carry_out(
 
 
 def keep_job(job: Job, out: Path, keep: Path) -> None:
-    """Copy the small files of a finished run, and of the searches that Algorithm 1 made on its way."""
-    copy_run(out / job.folder, keep / job.folder)
+    """Add a finished run to the archives in ``keep``, and with Algorithm 1 the searches that it made."""
+    names = [job.folder]
     if isinstance(job, DepthJob):
         rounds = Run(out / job.folder).read_json("result", ("rounds",))["rounds"]
-        for folder in {job.search(one["initial"]).folder for one in rounds}:
-            if (out / folder).is_dir():  # else it was kept before
-                copy_run(out / folder, keep / folder)
+        searches = dict.fromkeys(job.search(one["initial"]).folder for one in rounds)
+        names += [name for name in searches if (out / name).is_dir()]  # else an archive has it
+    add_runs(keep, out, names)
 
 
 def _check_needs(job: Job, shelf: Shelf, failed: dict[str, str]) -> None:

@@ -14,8 +14,8 @@ from gnas.compare.strategies import compare_strategies
 from gnas.data import Benchmark
 from gnas.data.measured import with_structure
 from gnas.errors import InputError
+from gnas.paper.archive import copy_run
 from gnas.paper.jobs import OF_SEARCH, DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
-from gnas.paper.keep import copy_run
 from gnas.paper.scale import GRID
 from gnas.paper.shelf import Searched, Shelf
 from gnas.run.folder import Run

@@ -14,6 +14,7 @@ from gnas.arch.genotype import Genotype
 from gnas.errors import InputError
 from gnas.files import is_number
 from gnas.model.graphnas_space import GraphNASArchitecture
+from gnas.paper.archive import unpack_archive
 from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
 from gnas.paper.paper import printed
 from gnas.paper.scale import SEEDS
@@ -70,12 +71,31 @@ class Shelf:
 
     def __init__(self, places: Sequence[Path]) -> None:
         self.places = tuple(places)
+        self._archives: dict[
+            tuple[Path, str], Path | None
+        ] = {}  # as they were when first read: ``places[0]`` has the news
+
+    def datasets(self, name: str) -> Iterator[Path]:
+        """The folders with runs on a dataset: one per place, and what the place's archive of that dataset holds."""
+        for place in self.places:
+            if (place, name) not in self._archives:
+                self._archives[place, name] = unpack_archive(place, name)
+            found = (place / name, self._archives[place, name])
+            yield from (folder for folder in found if folder is not None and folder.is_dir())
 
     def folders(self, relative: str) -> Iterator[Path]:
-        """The places where a run folder of this name lies."""
-        for place in self.places:
-            if (place / relative).is_dir():
-                yield place / relative
+        """The run folders of this name, such as ``zinc/gin-4``."""
+        dataset, _, name = relative.partition("/")
+        for folder in self.datasets(dataset):
+            if (folder / name).is_dir():
+                yield folder / name
+
+    def alike(self, relative: str) -> Iterator[Path]:
+        """Run folders that differ from this name in the seed of the search, and in what follows it, only."""
+        dataset, _, name = relative.partition("/")
+        start = name[: name.index("-seed") + len("-seed")]
+        for folder in self.datasets(dataset):
+            yield from sorted(folder.glob(f"{start}*"))
 
     def devices(self, relative: str) -> list[str]:
         """The devices a run folder's runs were made on, where that was kept."""
@@ -83,9 +103,10 @@ class Shelf:
 
     def data(self, job: DataJob) -> dict[str, Any] | None:
         """Counts of a dataset: from a run that counted, or from any other run on it."""
-        for place in self.places:
-            for folder in (place / job.folder, *sorted((place / job.source.folder).glob("*"))):
-                found = _read(folder, "result") if folder == place / job.folder else _read(folder, "data")
+        counted = Path(job.folder).name
+        for runs in self.datasets(job.source.folder):
+            for folder in (runs / counted, *sorted(runs.glob("*"))):
+                found = _read(folder, "result" if folder.name == counted else "data")
                 if found is not None and found.get("name") == job.source.name:
                     return found
         return None
@@ -159,14 +180,11 @@ class Shelf:
             results = self.trained(job)
             device = next(filter(None, map(_device, self.folders(job.folder))), "")
             return [Trained(Path(job.folder).name, results, None, device)] if results else []
-        family = job.of.folder[: job.of.folder.index("-seed") + len("-seed")]
         merged: dict[tuple[str, str], Trained] = {}
-        for place in self.places:
-            for folder in sorted(place.glob(f"{family}*")):
-                for one in _networks(folder, job.model):
-                    name = (one.about, one.architecture.id if one.architecture else "")
-                    before = merged.get(name, one)
-                    merged[name] = replace(before, results=one.results | before.results)
+        for one in (one for folder in self.alike(job.of.folder) for one in _networks(folder, job.model)):
+            name = (one.about, one.architecture.id if one.architecture else "")
+            before = merged.get(name, one)
+            merged[name] = replace(before, results=one.results | before.results)
         found, (_, *shared) = self.found(job.of), self.trained_in(job)
         for folder in (folder for relative in shared for folder in self.folders(relative)):
             for one in _networks(folder, job.model):
@@ -179,13 +197,11 @@ class Shelf:
 
     def searched(self, job: SearchJob) -> list[Searched]:
         """Every finished search of this kind, by seed: that of the job and those that differ in seed or settings."""
-        family = job.folder[: job.folder.index("-seed") + len("-seed")]
         found: dict[str, Searched] = {}
-        for place in self.places:
-            for folder in sorted(place.glob(f"{family}*")):
-                one = _searched(folder / "search")
-                if one is not None:
-                    found.setdefault(folder.name, one)
+        for folder in self.alike(job.folder):
+            one = _searched(folder / "search")
+            if one is not None:
+                found.setdefault(folder.name, one)
         return [found[name] for name in sorted(found)]
 
     @cached_property

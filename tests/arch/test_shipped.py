@@ -13,6 +13,7 @@ from gnas.cli.networks import num_weights
 from gnas.data.benchmarks.named import find_patience
 from gnas.errors import InputError
 from gnas.model.graphnas_space import load_architecture
+from gnas.paper.archive import unpack_archive
 from gnas.run.folder import Run
 from gnas.training.protocol import TrainConfig
 from gnas.workflow import found, train_config
@@ -28,11 +29,18 @@ TASKS = {
 }
 
 
+def runs_on(dataset: str) -> Path:
+    """The run folders in the archive of a dataset."""
+    folder = unpack_archive(RESULTS, dataset)
+    assert folder is not None
+    return folder
+
+
 def kept_runs(name: str) -> list[Path]:
     """Folders of the kept trainings of a shipped genotype."""
     dataset, _, cells = name.rpartition("-")
     wanted = f"genotype {gnas.genotypes(dataset)[int(cells)].id},"
-    configs = (RESULTS / dataset).glob("*/trained/gnas/seed-41/config.yaml")
+    configs = runs_on(dataset).glob("*/trained/gnas/seed-41/config.yaml")
     return [one.parents[3] for one in configs if wanted in one.read_text()]
 
 
@@ -74,5 +82,5 @@ def test_each_is_a_network_whose_run_is_kept(name):
     genotype = gnas.genotypes(dataset)[int(cells)]
     assert len(genotype) == int(cells)
     assert genotype.with_output("third") in gnas.SearchSpace(variant=genotype.variant)  # only the output may differ
-    kept = {load_architecture(one).id for one in (RESULTS / dataset).glob("*/genotype.yaml")}
+    kept = {load_architecture(one).id for one in runs_on(dataset).glob("*/genotype.yaml")}
     assert genotype.id in kept

@@ -47,6 +47,7 @@ QUICK = (
         "strategies",
         "finished runs",
         "kept",
+        "archives",
         "failed runs",
         "orders",
         "trial",

@@ -36,10 +36,10 @@ from gnas.jobs.data import pack as pack_graphs
 from gnas.jobs.perform import order, read_order, told_job
 from gnas.model.graphnas_space import GraphNASArchitecture, LayerChoice
 from gnas.paper import Shelf, draw, jobs
+from gnas.paper.archive import copy_run
 from gnas.paper.estimate import Estimator
 from gnas.paper.failures import read_failed
 from gnas.paper.jobs import TrainJob
-from gnas.paper.keep import copy_run
 from gnas.report import write_report
 from gnas.report.record import read_job
 from gnas.run import checkpoint
@@ -129,7 +129,9 @@ def _colours(folder: Path, split: str) -> None:
 def _paper(root: Path) -> None:
     """Kept runs of a reproduction, one that failed, rows of a table, a comparison of strategies."""
     with tempfile.TemporaryDirectory() as out:
-        done(PAPER, Path(out), keep=root / "paper", about={"command": "gnas reproduce"})
+        done(PAPER, Path(out), keep=root / "archives", about={"command": "gnas reproduce"})
+        for run in (Path(out) / "zinc").iterdir():
+            copy_run(run, root / "paper" / "zinc" / run.name)
     (root / "paper" / "failed.json").write_text('{"zinc/gin-4 seeds 41": "no data"}')
     (root / "paper" / "baselines.csv").write_text(
         "dataset,model,layers,weights,metric,seconds,hardware,tests,epochs\nzinc,gin,4,100,mae,1.5,CPU,0.5 0.4,3 3\n"
@@ -147,8 +149,8 @@ def _work(root: Path) -> None:
     (root / "jobs" / "orders.jsonl").write_text(json.dumps(order(job, root, None, "cpu")) + "\n")
 
 
-def _finished(root: Path) -> object:
-    shelf, asked = Shelf([root / "paper"]), jobs(PAPER)
+def _finished(root: Path, place: str = "paper") -> object:
+    shelf, asked = Shelf([root / place]), jobs(PAPER)
     found = [(shelf.done(job), shelf.devices(job.folder)) for job in asked]
     return found, [shelf.networks(job) for job in asked if isinstance(job, TrainJob)]
 
@@ -242,6 +244,7 @@ READERS: dict[str, tuple[str, Reader]] = {
     "settings from a run": ("run/co", lambda root: (read_settings(root / RUN), read_command(root / RUN))),
     "strategies": ("strategies/", lambda root: StrategyComparison.load(root / "strategies").to_markdown()),
     "finished runs": ("paper/", _finished),
+    "archives": ("archives/", lambda root: _finished(root, "archives")),
     "tables of the paper": ("paper/", _drawn),
     "kept": (
         "paper/zinc/single-level",
