@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gnas.cli import options as o
 from gnas.cli.counting import counting
 from gnas.cli.options import examples
-from gnas.cli.screen import Screen, table
+from gnas.cli.screen import Screen
 from gnas.data import load
 from gnas.data.benchmarks.named import BENCHMARKS, facts, list_benchmarks
 from gnas.data.benchmarks.named import prepare as prepare_files
 from gnas.data.verify import check as check_benchmark
 from gnas.data.verify import megabytes
+from gnas.run.table import Column, Table, show_count
 
 data_app = typer.Typer(
     name="data",
@@ -33,8 +34,13 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A benchmark; 'gnas da
 def list_command(data_root: o.DataRoot = None, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
     """Show the benchmarks and where each would be read from now."""
     screen, rows = Screen(as_json, quiet), list_benchmarks(data_root)
-    texts = [(row.name, " / ".join(f"{g:,}" for g in row.graphs), row.what, row.source) for row in rows]
-    screen.say(table(("name", "train / val / test", "what", "source"), texts, left=("name", "what", "source")))
+    columns = (
+        Column[Any]("name", "name"),
+        Column[Any]("train / val / test", "graphs", lambda graphs: " / ".join(map(show_count, graphs)), align="right"),
+        Column[Any]("what", "what"),
+        Column[Any]("source", "source"),
+    )
+    screen.say(Table(columns, rows).to_rich())
     screen.result({"benchmarks": [row._asdict() for row in rows]})
 
 
@@ -81,8 +87,13 @@ def check_command(
     checks, size = check_benchmark(benchmark, known), megabytes(benchmark)
     ok = all(c.ok for c in checks)
     screen.pair(name, benchmark.source)
-    rows = [(c.what, c.found, c.expected, "ok" if c.ok else "DIFFERS") for c in checks]
-    screen.say(table(("checked", "found", "expected", ""), rows, left=("checked", "")))
+    columns = (
+        Column[Any]("checked", "what"),
+        Column[Any]("value", "found", align="right"),
+        Column[Any]("expected", "expected", align="right"),
+        Column[Any]("", "ok", lambda same: "ok" if same else "DIFFERS", align="left"),
+    )
+    screen.say(Table(columns, checks).to_rich())
     screen.pair("memory", f"{size:,.0f} MB")
     for note in benchmark.notes:
         screen.pair("note", note)

@@ -16,6 +16,7 @@ from gnas.cost import Workload, estimate
 from gnas.data.benchmarks.catalogue import BENCHMARKS
 from gnas.errors import InputError
 from gnas.run.settings import GRADIENT
+from gnas.run.words import duration
 
 
 def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root: Path | None) -> dict[str, Any]:
@@ -61,18 +62,6 @@ def _device(name: str | None) -> torch.device:
     except RuntimeError:
         raise InputError(f"unknown device {name!r}; choose cpu or cuda") from None
     return device
-
-
-def duration(seconds: float) -> str:
-    """About how long.
-
-    >>> duration(42), duration(600), duration(9000), duration(200_000)
-    ('42 s', '10 min', '2.5 h', '2.3 days')
-    """
-    for limit, unit, text in ((90, 1, "s"), (5400, 60, "min")):
-        if seconds < limit:
-            return f"{seconds / unit:.0f} {text}"
-    return f"{seconds / 3600:.1f} h" if seconds < 2 * 86400 else f"{seconds / 86400:.1f} days"
 
 
 def size(megabytes: float) -> str:

@@ -14,7 +14,7 @@ import typer
 from gnas.cli.group import COMMAND, as_typed
 from gnas.cli.load import load_data
 from gnas.cli.progress import Stages
-from gnas.cli.screen import Screen, table
+from gnas.cli.screen import Screen
 from gnas.cli.stage import Stage
 from gnas.data import Benchmark
 from gnas.jobs import open_runner
@@ -25,6 +25,7 @@ from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, Tr
 from gnas.paper.page import Drawn
 from gnas.paper.scale import Source
 from gnas.run.folder import stop_on_interrupt
+from gnas.run.table import Table
 from gnas.run.words import count, duration
 
 SHORT = 8  # columns of a table that compares with the paper: so many fit on a terminal, the remark besides
@@ -59,7 +60,7 @@ def tell(
     left = sum(one["seconds"] for one in told if one["seconds"] is not None)
     finished = sum(one["state"] == "done" for one in told)
     if full:
-        screen.say(table(("kind", "run", "state", "time"), rows, left=("kind", "run", "state")))
+        screen.say(Table.from_tuples(("kind", "run", "state", "time"), rows).to_rich())
         screen.say(" * by the cost model; the others by finished runs of the same kind", style="dim")
     words = f"{finished} of {count(len(told), 'run')} done"
     screen.pair(
@@ -170,8 +171,7 @@ def show(screen: Screen, drawn: Sequence[Drawn], failed: dict[str, str]) -> None
                 columns, rows = [*columns[: SHORT - 1], columns[-1]], [[*row[: SHORT - 1], row[-1]] for row in rows]
             if sheet.heading:
                 screen.say(f" {sheet.heading}")
-            texts = ("model", "remark", "dataset", "task", "source", "the paper", "counts", "strategy")
-            screen.say(table(columns, [[cell.replace("**", "") for cell in row] for row in rows], left=texts))
+            screen.say(Table.from_tuples(columns, [[cell.replace("**", "") for cell in row] for row in rows]).to_rich())
         for picture in one.pictures:
             screen.say(f" {picture.file}")
         if not (one.sheets or one.pictures):

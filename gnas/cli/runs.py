@@ -13,8 +13,10 @@ import typer
 from gnas.cli import options as o
 from gnas.cli.options import examples
 from gnas.cli.records import About, about, is_running, runs_under
-from gnas.cli.screen import Screen, cells, table
+from gnas.cli.screen import Screen, cells
 from gnas.errors import InputError
+from gnas.run.table import NONE, Column, Table
+from gnas.run.words import name_metric
 
 runs_app = typer.Typer(
     name="runs",
@@ -39,9 +41,7 @@ def list_command(root: Root = Path("runs"), as_json: o.Json = False, quiet: o.Qu
         raise InputError(f"{root}: no such folder; runs are kept in runs/ of the folder gnas is started in")
     found = list(runs_under(root))
     if found:
-        columns = ("run", "job", "dataset", "state", "depth", "test", "")
-        rows = [_row(run, root) for run in found]
-        screen.say(table(columns, rows, left=("run", "job", "dataset", "state", "")))
+        screen.say(_table(found, root).to_rich())
     else:
         screen.say(f"no runs under {root}")
     screen.result({"root": str(root), "runs": [run.to_dict() for run in found]})
@@ -103,17 +103,22 @@ def delete_command(
     screen.result({"deleted": str(run), "files": files, "bytes": size})
 
 
-def _row(run: About, root: Path) -> tuple[str, ...]:
-    percent = run.metric in ("accuracy", "class_accuracy")
-    test = "" if run.test is None else f"{run.test:.{2 if percent else 4}f}"
-    name = str(run.folder.relative_to(root)) if run.folder != root else "."
-    words = (name, run.job, run.dataset or "", run.state)
-    return (
-        *words,
-        "" if run.depth is None else str(run.depth),
-        f"{test}{' %' * percent}",
-        ago(time.time() - run.changed),
+def _table(runs: list[About], root: Path) -> Table[About]:
+    """One row per run."""
+    columns = (
+        Column[About]("run", lambda run: str(run.folder.relative_to(root))),
+        Column[About]("job", "job"),
+        Column[About]("dataset", "dataset"),
+        Column[About]("state", "state"),
+        Column[About]("depth", "depth"),
+        Column[About]("test", "test", text=_test_metric),
+        Column[About]("changed", "changed", lambda changed: ago(time.time() - changed), align="left"),
     )
+    return Table(columns, runs)
+
+
+def _test_metric(run: About) -> str:
+    return NONE if run.test is None or run.metric is None else name_metric(run.metric, run.test)
 
 
 def ago(seconds: float) -> str:

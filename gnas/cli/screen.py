@@ -8,13 +8,10 @@ import math
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 WIDTH = 110  # where the output is not a terminal
@@ -96,18 +93,6 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[str] = (), strong: int = -1
-) -> Padding:
-    """A plain table: columns named in ``left`` are texts, the others numbers; row ``strong`` stands out."""
-    grid = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    for name in columns:
-        grid.add_column(name, justify="left" if name in left else "right", overflow="fold")
-    for number, row in enumerate(rows):
-        grid.add_row(*map(Text, row), style="bold green" if number == strong else "")
-    return Padding(grid, (0, 0, 0, 1), expand=False)
 
 
 def cells(formulas: Sequence[str]) -> list[tuple[str, str]]:

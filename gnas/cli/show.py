@@ -7,35 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gnas.cli.screen import Screen, cells, table
+from gnas.cli.screen import Screen, cells
 from gnas.run.leaderboard import Leaderboard
-from gnas.run.words import count, direction, duration, figure, spread, unit
+from gnas.run.table import Table
+from gnas.run.words import count, direction, duration, format_metric, unit
 from gnas.strategies.depth import DepthResult
 
 
 def leaderboard(screen: Screen, board: Leaderboard) -> None:
     """Rows from best to worst; found networks stand out."""
-    metric = board.metric
-    head = f"test {unit(metric)}"
-    columns = ["network", head, "val", "weights", "depth", "s/epoch", "time"]
-    remarks = any(row.remark for row in board.rows)
-    rows = [
-        (
-            row.name,
-            spread(metric, row.mean, row.std, row.seeds),
-            figure(metric, row.val),
-            f"{row.num_weights:,}",
-            str(row.depth),
-            f"{row.seconds_per_epoch:.2f}",
-            duration(row.seconds),
-            *([row.remark] if remarks else []),
-        )
-        for row in board.rows
-    ]
-    strong = next((number for number, row in enumerate(board.rows) if row.found), -1)
-    seeds = count(board.rows[0].seeds, "seed") if board.rows else "no rows"
-    screen.say(table([*columns, *(["remark"] if remarks else [])], rows, left=("network", "remark"), strong=strong))
-    screen.say(f" {board.dataset}, {seeds}, {direction(metric)}", style="dim")
+    screen.say(board.table().to_rich())
+    screen.say(f" {board.dataset}, {direction(board.metric)}", style="dim")
 
 
 def verdict(screen: Screen, folder: Path) -> None:
@@ -66,8 +48,9 @@ def next_steps(screen: Screen, report: str | None, *commands: Sequence[str]) -> 
 
 def rounds(screen: Screen, result: DepthResult, metric: str) -> None:
     """The rounds of a depth search."""
+    headings = ("round", "cells", "of them aggregate", f"validation {unit(metric)}", "time")
     rows = [
-        (str(number), str(r.initial), str(r.searched), figure(metric, r.val_metric), duration(r.seconds))
-        for number, r in enumerate(result.rounds, start=1)
+        (number, one.initial, one.searched, format_metric(metric, one.val_metric), duration(one.seconds))
+        for number, one in enumerate(result.rounds, start=1)
     ]
-    screen.say(table(("round", "cells", "of them aggregate", f"val {unit(metric)}", "time"), rows))
+    screen.say(Table.from_tuples(headings, rows).to_rich())

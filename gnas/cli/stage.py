@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gnas.run.words import count, duration, figure
+from gnas.run.words import count, duration, format_metric
 
 Record = dict[str, Any]
 SOON = 2.0  # seconds before which steps say little of the time left
@@ -80,7 +80,7 @@ def describe(record: Record, metric: str) -> str:
     words = []
     value = record.get("best_val_metric", record.get("val_metric"))
     if value is not None:
-        words.append(f"val {figure(metric, value)}")
+        words.append(f"val {format_metric(metric, value)}")
     if "depth" in record:
         words.append(f"depth {record['depth']}")
     return ", ".join(words)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnas.cli import show
 from gnas.cli.job import working, write_report
-from gnas.cli.screen import Screen, table
+from gnas.cli.screen import Screen
 from gnas.cli.stage import Stage
 from gnas.compare.budget import SearchBudget
 from gnas.compare.strategies import compare_strategies
@@ -16,7 +16,6 @@ from gnas.errors import InputError
 from gnas.plugins import known
 from gnas.report import plots
 from gnas.run.folder import Run, plain
-from gnas.run.words import direction, duration, figure, spread, unit
 from gnas.strategies import STRATEGIES, SearchStrategy
 from gnas.strategies.base import SearchProblem
 from gnas.strategies.brief import TrialSettings
@@ -142,20 +141,6 @@ def stages(strategies: Mapping[str, SearchStrategy], budget: SearchBudget, seeds
 
 def show_strategies(screen: Screen, comparison: StrategyComparison) -> None:
     """Rows from best to worst."""
-    metric = comparison.metric
-    columns = ("strategy", f"best val {unit(metric)}", "at half", "networks", "epochs", "time", "weights", "depth")
-    rows = [
-        (
-            row.strategy,
-            spread(metric, row.best, row.std, row.seeds),
-            figure(metric, row.halfway),
-            f"{row.networks:.1f}",
-            f"{row.epochs:.0f}",
-            duration(row.seconds),
-            f"{row.num_weights:,.0f}",
-            f"{row.depth:.1f}",
-        )
-        for row in comparison.rows()
-    ]
-    screen.say(table(columns, rows, left=("strategy",)))
-    screen.say(f" {comparison.dataset}, means over the seeds, {direction(metric)}. {comparison.rule}", style="dim")
+    table = comparison.table()
+    screen.say(table.to_rich())
+    screen.say(f" {comparison.dataset}: {table.caption}", style="dim")

@@ -15,9 +15,8 @@ from gnas.paper.paper import DATASETS, TITLES
 from gnas.paper.pick import picked
 from gnas.paper.rows import Line, line
 from gnas.paper.shelf import Shelf
-from gnas.run.strategy_curves import StrategyComparison
-from gnas.run.table import csv_text, markdown_table
-from gnas.run.words import duration, figure, spread, unit
+from gnas.run.table import Table
+from gnas.run.words import duration, format_metric, format_spread, unit
 
 NONE = "–"
 
@@ -39,7 +38,7 @@ class Sheet:
         left = [] if whole or not self.missing else [f"Not run: {', '.join(dict.fromkeys(self.missing.values()))}."]
         lines = [f"**{self.heading}**", ""] if self.heading else []
         if rows or whole:
-            lines.append(markdown_table(self.columns, rows))
+            lines.append(Table.from_tuples(self.columns, rows).to_markdown())
             lines += [""] if self.notes or left else []
         return "\n".join([*lines, *self.notes, *left]) + "\n"
 
@@ -48,7 +47,7 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
     """All records of some sheets as one file."""
     records = [record for sheet in sheets for record in sheet.records]
     names = list(dict.fromkeys(name for record in records for name in record))
-    return csv_text(names, records)
+    return Table.from_records(names, records).to_csv()
 
 
 def sheets(item: str, wanted: Wanted, shelf: Shelf, failed: Mapping[str, str]) -> list[Sheet]:
@@ -93,9 +92,9 @@ def _cells(one: Line, wanted: Wanted, with_train: bool) -> list[str]:
     cells = [f"**{name}**" if entry.model in ("gnas", "algorithm-1") else name, _depth(one, wanted)]
     cells += [f"{entry.budget / 1e6:.2f}M", NONE if got is None else f"{got.weights:,}"]
     cells += [_printed(metric, entry.metric, entry.std)]
-    cells += [NONE if got is None else spread(metric, got.mean, got.std, got.seeds), _difference(one)]
+    cells += [NONE if got is None else format_spread(metric, got.mean, got.std, got.seeds), _difference(one)]
     if with_train:
-        cells += [_printed(metric, entry.train_metric, None), figure(metric, got.train if got else None)]
+        cells += [_printed(metric, entry.train_metric, None), format_metric(metric, got.train if got else None)]
     cells += [_hours(entry.search_hours), duration(got.search_seconds if got else None)]
     cells += [_hours(entry.train_hours), duration(got.seconds if got else None)]
     return [*cells, _remark(one)]
@@ -229,9 +228,9 @@ def strategies_sheet(wanted: Wanted, shelf: Shelf, failed: Mapping[str, str]) ->
     found = shelf.strategies(job)
     if found is None:
         state = f"failed: {failed[job.key]}" if job.key in failed else "not run"
-        return [Sheet("", StrategyComparison.COLUMNS, (), (), (f"{state}.",))]
-    records = tuple(asdict(row) for row in found.rows())
-    return [Sheet("", StrategyComparison.COLUMNS, tuple(found.table()), records, (found.rule,))]
+        return [Sheet("", ("strategy",), (), (), (f"{state}.",))]
+    records, table = tuple(asdict(row) for row in found.rows()), found.table()
+    return [Sheet("", table.headings(), tuple(table.texts()), records, (found.rule,))]
 
 
 def depth_sheet(wanted: Wanted, shelf: Shelf, failed: Mapping[str, str]) -> list[Sheet]:

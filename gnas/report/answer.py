@@ -9,7 +9,7 @@ from gnas.model.task import higher_is_better
 from gnas.report.record import Job, Training
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.strategy_curves import StrategyComparison
-from gnas.run.words import count, duration, figure, listed, named, spread, unit
+from gnas.run.words import count, duration, format_metric, format_spread, join_words, name_metric, unit
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def facts(job: Job) -> list[Fact]:
     row = found_row(job.leaderboard) if job.leaderboard else None
     if job.leaderboard and row:
         metric, rival = job.leaderboard.metric, best_baseline(job.leaderboard)
-        value = figure(metric, row.mean)
+        value = format_metric(metric, row.mean)
         found.append(Fact(value, f"test {unit(metric)}", _seeds(metric, row)))
         if rival:
             found.append(Fact(_gain(metric, row, rival), f"against {rival.name}", verdict(metric, row, rival)))
@@ -97,7 +97,7 @@ def _gain(metric: str, row: Row, rival: Row) -> str:
 
 
 def _seeds(metric: str, row: Row) -> str:
-    return f"± {figure(metric, row.std)} over {row.seeds} seeds" if row.seeds > 1 else "one seed"
+    return f"± {format_metric(metric, row.std)} over {row.seeds} seeds" if row.seeds > 1 else "one seed"
 
 
 def _network(job: Job) -> str:
@@ -120,10 +120,10 @@ def _chosen(job: Job) -> str:
     if not several or job.rounds:
         return ""
     values = {one["seed"]: one["val_metric"] for one in several}
-    others = listed([figure(job.metric, value) for seed, value in values.items() if seed != told["seed"]])
+    others = join_words([format_metric(job.metric, value) for seed, value in values.items() if seed != told["seed"]])
     return (
         f"It comes from seed {told['seed']}, the best of {len(several)} searches by validation after a brief training "
-        f"({named(job.metric, values[told['seed']])}; the other{'s' * (len(several) > 2)} {others})."
+        f"({name_metric(job.metric, values[told['seed']])}; the other{'s' * (len(several) > 2)} {others})."
     )
 
 
@@ -140,11 +140,11 @@ def _depth(job: Job) -> str:
 def _quality(board: Leaderboard, row: Row, subject: str) -> str:
     metric, rival = board.metric, best_baseline(board)
     over = f" over {row.seeds} seeds" if row.seeds > 1 else " (one seed, so no spread is known)"
-    value = named(metric, row.mean) + (f" ± {figure(metric, row.std)}" if row.seeds > 1 else "")
+    value = name_metric(metric, row.mean) + (f" ± {format_metric(metric, row.std)}" if row.seeds > 1 else "")
     text = f"On the test split of {board.dataset} {subject} reaches {value}{over}"
     if rival is None:
         return text + "; nothing was trained beside it."
-    other = f"the best hand-made network, {rival.name} ({spread(metric, rival.mean, rival.std, rival.seeds)})"
+    other = f"the best hand-made network, {rival.name} ({format_spread(metric, rival.mean, rival.std, rival.seeds)})"
     told = verdict(metric, row, rival)
     if told in ("better", "worse"):
         return f"{text}: {told} than {other} by {_gain(metric, row, rival).lstrip('+−')}."
@@ -163,7 +163,7 @@ def _strategies(comparison: StrategyComparison) -> str:
     if not rows:
         return "No strategy has found a network that could be trained."
     best, metric, epochs = rows[0], comparison.metric, comparison.budget["epochs"]
-    value = named(metric, best.best) + (f" ± {figure(metric, best.std)}" if best.seeds > 1 else "")
+    value = name_metric(metric, best.best) + (f" ± {format_metric(metric, best.std)}" if best.seeds > 1 else "")
     text = (
         f"Of {count(len(rows), 'strategy').replace('ys', 'ies')}, {best.strategy} found the best network by validation"
     )
@@ -184,14 +184,14 @@ def _so_far(job: Job) -> str:
         last, total = job.history[-1], job.config.get("search_epochs")
         place = f"{job.step} {last.get('epoch')}" + (f" of {total}" if total and job.step == "epoch" else "")
         value = last.get("best_val_metric", last.get("val_metric"))
-        told = f"; validation {named(job.metric, value)}" if value is not None else ""
+        told = f"; validation {name_metric(job.metric, value)}" if value is not None else ""
         return f"The search is at {place} after {duration(last.get('seconds'))}{told}. No network is trained here yet."
     return "Nothing is recorded yet: the first epoch of the search has not ended."
 
 
 def _one(training: Training) -> str:
     result = training.result or {}
-    value, epoch = named(result["metric"], result["test"]), result["best_epoch"]
+    value, epoch = name_metric(result["metric"], result["test"]), result["best_epoch"]
     took = f"{count(result['epochs'], 'epoch')} in {duration(result['seconds'])}"
     return f"{training.name}, seed {training.seed}: test {value}, taken at epoch {epoch} of its training ({took})."
 
@@ -206,7 +206,7 @@ def _best(job: Job) -> str:
         return ""
     pick = max if higher_is_better(job.metric) else min
     value, training = pick(values, key=lambda pair: pair[0])
-    return f" Best validation so far: {named(job.metric, value)} ({training.name}, seed {training.seed})."
+    return f" Best validation so far: {name_metric(job.metric, value)} ({training.name}, seed {training.seed})."
 
 
 def _judged(training: Training) -> list[dict[str, Any]]:

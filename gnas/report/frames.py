@@ -10,7 +10,7 @@ from gnas.errors import InputError
 from gnas.report.layout import layout_cell, rows_needed
 from gnas.report.record import Job
 from gnas.report.svg import svg
-from gnas.run.words import count, figure, unit
+from gnas.run.words import count, format_metric, unit
 
 BUDGET = 1_500_000  # letters of drawings in one report
 
@@ -91,7 +91,7 @@ def _drawings(
 def _text(label: str, genotype: Genotype, record: dict[str, Any], before: Genotype | None, metric: str) -> str:
     parts = [label, f"depth {genotype.depth()}"]
     if record.get("val_metric") is not None:
-        parts.append(f"validation {unit(metric)} {figure(metric, record['val_metric'])}")
+        parts.append(f"validation {unit(metric)} {format_metric(metric, record['val_metric'])}")
     if before is not None:
         changed = sum(
             len(set(new.links) - set(old.links)) for new, old in zip(genotype.cells, before.cells, strict=False)

@@ -20,15 +20,13 @@ from gnas.report.record import Job, legible, read_job, signature
 from gnas.report.reuse import snippets
 from gnas.report.svg import svg
 from gnas.report.tables import (
-    Table,
-    leaderboard_table,
     rounds_table,
     runs_table,
     splits_table,
-    strategies_table,
     trainings_table,
     values_table,
 )
+from gnas.run.table import Table
 from gnas.workflow import package_versions
 
 NAME = "report.html"
@@ -95,8 +93,8 @@ def render_job(job: Job, refresh: float = 0) -> str:
         hidden=[n for n in range(len(frames.drawings)) if last is not None and n not in last.drawings],
         moments=[{"drawings": frame.drawings, "text": frame.text} for frame in frames.frames],
         keys=_keys(job.genotype),
-        board=leaderboard_table(job.leaderboard) if job.leaderboard else None,
-        strategies=strategies_table(job.strategies) if job.strategies else None,
+        board=job.leaderboard.table() if job.leaderboard else None,
+        strategies=job.strategies.table() if job.strategies else None,
         trainings=trainings_table(job) if job.trainings else None,
         rounds=rounds_table(job) if job.rounds else None,
         pictures=job_pictures(job),
@@ -117,7 +115,7 @@ def render_comparison(jobs: list[Job]) -> str:
             "job": job,
             "answer": answer(job),
             "cells": _cells(job.genotype),
-            "board": leaderboard_table(job.leaderboard) if job.leaderboard else None,
+            "board": job.leaderboard.table() if job.leaderboard else None,
         }
         for job in jobs
     ]
@@ -133,7 +131,7 @@ def render_comparison(jobs: list[Job]) -> str:
     )
 
 
-def _versions(job: Job) -> Table:
+def _versions(job: Job) -> Table[Any]:
     if job.versions:
         return values_table("Versions of the run.", job.versions)
     return values_table("Versions of what wrote this page; the run kept none of its own.", package_versions(*PACKAGES))
@@ -152,7 +150,7 @@ def _template(name: str) -> Any:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["markup"] = Markup  # for our own SVG only: its texts are escaped where it is painted
+    environment.filters["markup"] = Markup  # for our own SVG and tables only: they escape their texts
     environment.filters["count"] = lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}"
     return environment.get_template(name)
 

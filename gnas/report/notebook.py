@@ -6,9 +6,9 @@ from html import escape
 
 from gnas.arch.genotype import Genotype
 from gnas.report.draw import draw_genotype
-from gnas.report.tables import Table, leaderboard_table
 from gnas.run.leaderboard import Leaderboard
-from gnas.run.words import count, duration, figure, unit
+from gnas.run.table import Table
+from gnas.run.words import count, duration, format_metric, unit
 from gnas.strategies.base import SearchResult
 from gnas.training.train import TrainResult
 
@@ -39,22 +39,20 @@ def train_html(result: TrainResult) -> str:
     """The figures of one trained network."""
     metric = result.metric
     values = {
-        f"test {unit(metric)}": figure(metric, result.test),
-        f"validation {unit(metric)}": figure(metric, result.val),
-        f"train {unit(metric)}": figure(metric, result.train),
+        f"test {unit(metric)}": format_metric(metric, result.test),
+        f"validation {unit(metric)}": format_metric(metric, result.val),
+        f"train {unit(metric)}": format_metric(metric, result.train),
         "best epoch": f"{result.best_epoch} of {result.epochs}",
         "time": duration(result.seconds),
         "weights": f"{result.num_weights:,}",
         "seed": str(result.seed),
     }
-    head = "".join(f"<th>{escape(name)}</th>" for name in values)
-    body = "".join(f"<td>{escape(value)}</td>" for value in values.values())
-    return f"<table><thead><tr>{head}</tr></thead><tbody><tr>{body}</tr></tbody></table>"
+    return Table.from_tuples(list(values), [list(values.values())]).to_html()
 
 
 def leaderboard_html(board: Leaderboard) -> str:
-    """The leaderboard as a table, found networks in bold."""
-    return _table(leaderboard_table(board))
+    """The leaderboard as a table. Networks that a search found are bold."""
+    return board.table().to_html()
 
 
 def install() -> None:
@@ -63,13 +61,3 @@ def install() -> None:
     SearchResult._repr_html_ = search_html  # type: ignore[attr-defined]
     TrainResult._repr_html_ = train_html  # type: ignore[attr-defined]
     Leaderboard._repr_html_ = leaderboard_html  # type: ignore[attr-defined]
-
-
-def _table(table: Table) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
-    rows = []
-    for place, row in enumerate(table.rows):
-        cells = (f"<b>{escape(cell.text)}</b>" if place in table.stressed else escape(cell.text) for cell in row)
-        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    caption = f"<caption>{escape(table.caption)}</caption>"
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

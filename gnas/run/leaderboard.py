@@ -5,12 +5,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gnas.files import write_atomic, write_json
-from gnas.model.task import decimals
-from gnas.run.table import csv_text, markdown_table
+from gnas.model.task import higher_is_better
+from gnas.run.table import Column, Table, show_count
+from gnas.run.words import direction, duration, format_metric, format_spread, unit
 
 
 @dataclass(frozen=True)
@@ -64,32 +66,34 @@ class Leaderboard:
     metric: str
     rows: tuple[Row, ...]
 
-    COLUMNS = ("name", "metric", "std", "seeds", "val", "weights", "depth", "s/epoch", "seconds", "remark")
-
-    def table(self) -> list[tuple[str, ...]]:
-        """Cells as text, one tuple per row, in the order of ``COLUMNS``."""
-        digits = decimals(self.metric)
-        return [
-            (
-                row.name,
-                f"{row.mean:.{digits}f}",
-                f"{row.std:.{digits}f}" if row.seeds > 1 else "–",  # one seed has no spread
-                str(row.seeds),
-                f"{row.val:.{digits}f}",
-                f"{row.num_weights:,}",
-                str(row.depth),
-                f"{row.seconds_per_epoch:.2f}",
-                f"{row.seconds:.1f}",
-                row.remark,
-            )
-            for row in self.rows
-        ]
+    def table(self) -> Table[Row]:
+        """The leaderboard as a table. Networks that a search found stand out."""
+        metric = self.metric
+        label, show = unit(metric), partial(format_metric, metric)
+        columns = (
+            Column[Row]("network", "name", text=lambda row: f"{row.name} (found)" if row.found else row.name),
+            Column[Row](f"test {label}", "mean", text=lambda row: format_spread(metric, row.mean, row.std, row.seeds)),
+            Column[Row]("standard deviation", "std", csv_only=True),
+            Column[Row]("seeds", "seeds"),
+            Column[Row](f"validation {label}", "val", show),
+            Column[Row]("weights", "num_weights", show_count),
+            Column[Row]("depth", "depth"),
+            Column[Row]("s per epoch", "seconds_per_epoch", "{:.2f}".format),
+            Column[Row]("total time", "seconds", duration),
+            Column[Row]("found", "found", csv_only=True),
+            Column[Row]("remark", "remark", optional=True),
+        )
+        caption = (
+            f"Test {label}: {direction(metric)}. Mean ± standard deviation over the seeds, at the epoch with the best "
+            "validation metric."
+        )
+        return Table(columns, self.rows, caption, lambda row: row.found, columns[1].name, higher_is_better(metric))
 
     def to_markdown(self) -> str:
-        return markdown_table(self.COLUMNS, self.table()) + "\n"
+        return self.table().to_markdown() + "\n"
 
     def to_csv(self) -> str:
-        return csv_text(list(Row.__dataclass_fields__), map(asdict, self.rows))
+        return self.table().to_csv()
 
     def to_dict(self) -> dict[str, Any]:
         return {"dataset": self.dataset, "metric": self.metric, "rows": [asdict(row) for row in self.rows]}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gnas.errors import InputError, choose
 from gnas.files import is_number, read_json, write_atomic, write_json
-from gnas.model.task import decimals, higher_is_better
-from gnas.run.table import csv_text, markdown_table
+from gnas.model.task import higher_is_better
+from gnas.run.table import Column, Table, show_count
+from gnas.run.words import direction, duration, format_metric, format_spread, unit
 
 COSTS = ("epochs", "seconds")
 
@@ -68,8 +70,6 @@ class StrategyComparison:
     rule: str
     points: tuple[Point, ...]
 
-    COLUMNS = ("strategy", "best val", "std", "at half", "seeds", "networks", "epochs", "seconds", "weights", "depth")
-
     @property
     def higher_is_better(self) -> bool:
         return higher_is_better(self.metric)
@@ -122,31 +122,35 @@ class StrategyComparison:
 
     # -- files ------------------------------------------------------------------------------------------------------
 
-    def table(self) -> list[tuple[str, ...]]:
-        """Cells as text, a tuple a row, in the order of ``COLUMNS``."""
-        digits = decimals(self.metric)
-        return [
-            (
-                row.strategy,
-                f"{row.best:.{digits}f}",
-                f"{row.std:.{digits}f}",
-                "" if row.halfway is None else f"{row.halfway:.{digits}f}",
-                str(row.seeds),
-                f"{row.networks:.1f}",
-                f"{row.epochs:.0f}",
-                f"{row.seconds:.1f}",
-                f"{row.num_weights:,.0f}",
-                f"{row.depth:.1f}",
-            )
-            for row in self.rows()
-        ]
+    def table(self) -> Table[StrategyRow]:
+        """One row per strategy, best first."""
+        metric = self.metric
+        columns = (
+            Column[StrategyRow]("strategy", "strategy"),
+            Column[StrategyRow](
+                f"best validation {unit(metric)}",
+                "best",
+                text=lambda row: format_spread(metric, row.best, row.std, row.seeds),
+            ),
+            Column[StrategyRow]("standard deviation", "std", csv_only=True),
+            Column[StrategyRow]("at half the budget", "halfway", partial(format_metric, metric)),
+            Column[StrategyRow]("seeds", "seeds"),
+            Column[StrategyRow]("networks", "networks", "{:.1f}".format),
+            Column[StrategyRow]("epochs", "epochs", show_count),
+            Column[StrategyRow]("time", "seconds", duration),
+            Column[StrategyRow]("weights", "num_weights", show_count),
+            Column[StrategyRow]("depth", "depth", "{:.1f}".format),
+        )
+        caption = f"{self.rule} Means over the seeds; {direction(metric)}."
+        return Table(columns, self.rows(), caption, None, columns[1].name, self.higher_is_better)
 
     def to_markdown(self) -> str:
         rule = f"{self.dataset}, validation {self.metric}. {self.rule}"
-        return f"{rule}\n\n{markdown_table(self.COLUMNS, self.table())}\n"
+        return f"{rule}\n\n{self.table().to_markdown()}\n"
 
     def to_csv(self) -> str:
-        return csv_text(list(Point.__dataclass_fields__), map(asdict, self.points))
+        """One row per point."""
+        return Table.from_records(Point.__dataclass_fields__, self.points).to_csv()
 
     def to_dict(self) -> dict[str, Any]:
         names = ("dataset", "metric", "budget", "rule")

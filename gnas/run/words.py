@@ -18,24 +18,24 @@ def direction(metric: str) -> str:
     return "higher is better" if higher_is_better(metric) else "lower is better"
 
 
-def figure(metric: str, value: float | None) -> str:
+def format_metric(metric: str, value: float | None) -> str:
     """A value of the metric with its decimals."""
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value:.{decimals(metric)}f}"
 
 
-def named(metric: str, value: float | None) -> str:
+def name_metric(metric: str, value: float | None) -> str:
     """The value with the metric's name: ``MAE 0.2760``, ``74.77 % accuracy``."""
     words = unit(metric)
     if words.endswith(" %"):
-        return f"{figure(metric, value)}{SPACE}% {words.removesuffix(' %')}"
-    return f"{words}{SPACE}{figure(metric, value)}"
+        return f"{format_metric(metric, value)}{SPACE}% {words.removesuffix(' %')}"
+    return f"{words}{SPACE}{format_metric(metric, value)}"
 
 
-def spread(metric: str, mean: float, std: float, seeds: int) -> str:
+def format_spread(metric: str, mean: float, std: float, seeds: int) -> str:
     """``0.2760 ± 0.0031``; a single seed has no spread."""
-    return figure(metric, mean) + (f" ± {figure(metric, std)}" if seeds > 1 else "")
+    return format_metric(metric, mean) + (f" ± {format_metric(metric, std)}" if seeds > 1 else "")
 
 
 def duration(seconds: float | None) -> str:
@@ -60,6 +60,6 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def listed(words: list[str]) -> str:
+def join_words(words: list[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" and {words[-1]}" if words else ""

@@ -10,7 +10,7 @@ from gnas.model.export_code import safe_text
 from gnas.model.network import Network
 from gnas.model.task import UNITS, Task, decimals
 from gnas.run.models import TrainedInfo, best_seed
-from gnas.run.table import markdown_table
+from gnas.run.table import Table
 
 
 def model_card(network: Network, info: TrainedInfo, versions: Mapping[str, str]) -> str:
@@ -18,7 +18,7 @@ def model_card(network: Network, info: TrainedInfo, versions: Mapping[str, str])
     sections = [
         f"# A graph neural network for {safe_text(info.dataset)}",
         f"Found by architecture search from message passing, trained and exported by gnas {versions['gnas']}.",
-        markdown_table(("what", "value"), _facts(network, info)),
+        Table.from_tuples(("what", "value"), _facts(network, info)).to_markdown(),
         "## The network",
         _network(network),
         "## How to use it",
@@ -27,7 +27,7 @@ def model_card(network: Network, info: TrainedInfo, versions: Mapping[str, str])
         _inputs(network.task, info.encoding),
         *(["## Seeds", _seeds(network.task, info)] if info.results else []),
         "## Versions",
-        markdown_table(("package", "version"), list(versions.items())),
+        Table.from_tuples(("package", "version"), versions.items()).to_markdown(),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -107,7 +107,7 @@ def _inputs(task: Task, encoding: Encoding | None) -> str:
         what = f"the in-degree, at most {column.size - 1}" if column.kind == "degree" else what
         rows.append((where, safe_text(column.name), what))
         place += width
-    return markdown_table(("column of x", "name", "holds"), rows)
+    return Table.from_tuples(("column of x", "name", "holds"), rows).to_markdown()
 
 
 def _seeds(task: Task, info: TrainedInfo) -> str:
@@ -115,4 +115,4 @@ def _seeds(task: Task, info: TrainedInfo) -> str:
         (str(seed), *(_shown(task, one[split]) for split in ("val", "test")), str(one.get("best_epoch", "")))
         for seed, one in sorted(info.results.items())
     ]
-    return markdown_table(("seed", f"validation {UNITS[task.metric]}", "test", "best epoch"), rows)
+    return Table.from_tuples(("seed", f"validation {UNITS[task.metric]}", "test", "best epoch"), rows).to_markdown()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from terminal import gnas, one_line
 
-from gnas.cli.forecast import duration, size
+from gnas.cli.forecast import size
 
 
 def test_a_benchmark_is_estimated_without_its_data() -> None:
@@ -40,13 +39,6 @@ def test_refusals() -> None:
     one_line(gnas("doctor", "nosuch"), 2, "neither a benchmark nor an existing path")
     one_line(gnas("doctor", "zinc", "--device", "gpu!"), 2, "unknown device")
     one_line(gnas("doctor", "zinc", "--preset", "quick"), 2, "unknown preset")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "0 s"), (89, "89 s"), (600, "10 min"), (9000, "2.5 h"), (2e5, "2.3 days")]
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 def test_sizes() -> None:

@@ -1,7 +1,5 @@
 """Comparisons: what is trained is collected, ranked in the right direction, and written so that it can be read again."""
 
-import csv
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +13,7 @@ from gnas.compare.networks import Candidate, compare, make_row, train_candidate
 from gnas.errors import InputError, Interrupted
 from gnas.run import checkpoint
 from gnas.run.folder import Run
-from gnas.run.leaderboard import Leaderboard, Row
+from gnas.run.leaderboard import Leaderboard
 from gnas.training.protocol import TrainConfig
 from gnas.training.train import train
 
@@ -128,34 +126,6 @@ def test_the_best_comes_first(tmp_path: Path, kind: str, monkeypatch) -> None:
     assert [row.name for row in board.rows] == (["b", "a", "c"] if kind == "classification" else ["c", "a", "b"])
     assert (board.dataset, board.metric) == (bench.name, bench.task.metric)
     assert (board.rows[0].seconds, board.rows[0].seconds_per_epoch) == (9.0, 2.5)
-
-
-ROWS = (
-    Row("gnas | mine", 0.27612345, 0.0151, 4, 0.3, 434_123, 4, 1.234, 99.96, True, 'a|b, "c"'),
-    Row("gcn", 0.459, 0.0, 1, 0.5, 103_077, 16, 0.5, 1.0),
-)
-
-
-def test_files_can_be_read_again(tmp_path: Path) -> None:
-    board = Leaderboard("zinc", "mae", ROWS)
-    board.save(tmp_path)
-    assert Leaderboard.from_dict(json.loads((tmp_path / "leaderboard.json").read_text())) == board
-    kinds = {name: type(getattr(ROWS[0], name)) for name in Row.__dataclass_fields__}
-    kinds["found"] = {"True": True, "False": False}.get
-    read = csv.DictReader(io.StringIO((tmp_path / "leaderboard.csv").read_text()))
-    assert tuple(Row(**{name: kinds[name](value) for name, value in row.items()}) for row in read) == ROWS
-    lines = (tmp_path / "leaderboard.md").read_text().splitlines()
-    cells = [[cell.strip() for cell in line.replace(r"\|", "\0").strip("|").split("|")] for line in lines]
-    assert tuple(cells[0]) == Leaderboard.COLUMNS
-    found = [tuple(cell.replace("\0", "|") for cell in row) for row in cells[2:]]
-    assert found == board.table()
-    assert found[0][:6] == ("gnas | mine", "0.2761", "0.0151", "4", "0.3000", "434,123")
-    assert found[0][-1] == 'a|b, "c"'
-
-
-def test_percent_has_two_digits() -> None:
-    row = replace(ROWS[0], mean=86.804, std=0.1)
-    assert Leaderboard("pattern", "class_accuracy", (row,)).table()[0][1:3] == ("86.80", "0.10")
 
 
 def test_trainings_that_batch_norm_spoils_are_remarked():

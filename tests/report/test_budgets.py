@@ -7,7 +7,6 @@ import pytest
 from gnas.report import plots
 from gnas.report.answer import answer
 from gnas.report.record import read_job
-from gnas.report.tables import strategies_table
 from gnas.run.folder import Run
 from gnas.run.strategy_curves import Point, StrategyComparison
 
@@ -53,10 +52,10 @@ def test_it_is_saved_with_names_as_they_are(tmp_path: Path) -> None:
 
 def test_table_and_answer(tmp_path: Path) -> None:
     one = comparison()
-    table = strategies_table(one)
-    assert [row[0].text for row in table.rows] == ["$one_$hot", "random"]
-    assert [row[1].text for row in table.rows] == ["0.5000 ± 0.1000", "0.6000 ± 0.1000"]
-    assert table.rows[1][2].text == "–"  # at half the budget one seed had nothing
+    texts = one.table().texts()
+    assert [row[0] for row in texts] == ["$one_$hot", "random"]
+    assert [row[1] for row in texts] == ["0.5000 ± 0.1000", "0.6000 ± 0.1000"]
+    assert texts[1][2] == "–"  # at half the budget one seed had nothing
     with Run(tmp_path, {"job": "compare", "dataset": "rings"}) as run:
         one.save(tmp_path)
         run.write_json("result", {})

@@ -74,7 +74,7 @@ def test_files(tmp_path: Path) -> None:
     assert (rows[2]["strategy"], rows[2]["epochs"], rows[2]["best"]) == ("a", "15", "0.3")
     table = (tmp_path / "strategies.md").read_text().splitlines()
     assert table[0] == "rings, validation mae. A rule."
-    assert table[4].startswith("| b | 0.3500 | 0.1500 | 0.5000 | 2 | 2.0 | 14 |")
+    assert table[4].startswith("| b | 0.3500 ± 0.1500 | 0.5000 | 2 | 2.0 | 14 |")
     assert json.loads((tmp_path / "strategies.json").read_text())["rows"][0]["strategy"] == "b"
 
 
