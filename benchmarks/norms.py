@@ -22,7 +22,7 @@ from rows import RESULTS, Rows, parser
 
 import gnas
 from gnas.arch import gap
-from gnas.arch.authors import load_genotype
+from gnas.arch.architecture import load_genotype
 from gnas.arch.genotype import Genotype
 from gnas.data.benchmark import Benchmark
 from gnas.data.benchmarks import sbm

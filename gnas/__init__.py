@@ -12,7 +12,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PLACES = {
-    "gnas.arch.authors": ("load_genotype",),
+    "gnas.arch.architecture": ("load_genotype",),
     "gnas.model.baselines": (),
     "gnas.data": ("Benchmark", "load"),
     "gnas.strategies.depth": ("search_depth",),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from gnas.arch.architecture import Architecture
 from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.compare.networks import Candidate, compare
 from gnas.data.benchmark import PATIENCE, Benchmark
@@ -19,8 +20,8 @@ from gnas.data.measured import with_structure
 from gnas.errors import InputError
 from gnas.jobs import Runner
 from gnas.model import baselines
-from gnas.model.graphnas_space import GraphNASArchitecture
-from gnas.model.network import Network, width_for
+from gnas.model.build import build_network, width_of
+from gnas.model.network import Network
 from gnas.plugins import known
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
@@ -43,7 +44,7 @@ class Discovery:
     leaderboard: Leaderboard
 
     @property
-    def genotype(self) -> Genotype | GraphNASArchitecture:
+    def genotype(self) -> Architecture:
         return self.search.genotype
 
 
@@ -64,37 +65,22 @@ def chosen_strategy(settings: Settings, name: str | None = None) -> SearchStrate
     return strategy(name, **told)
 
 
-def as_built(architecture: Genotype | GraphNASArchitecture, settings: Settings) -> Genotype | GraphNASArchitecture:
+def as_built(architecture: Architecture, settings: Settings) -> Architecture:
     """What is built of what was found: the same links, and the output the settings ask for."""
-    if isinstance(architecture, Genotype) and settings.output:
-        return architecture.with_output(settings.output)
-    return architecture
+    return architecture.with_output(settings.output) if settings.output else architecture
 
 
-def found(
-    architecture: Genotype | GraphNASArchitecture, benchmark: Benchmark, settings: Settings, name: str = "gnas"
-) -> Candidate:
+def found(architecture: Architecture, benchmark: Benchmark, settings: Settings, name: str = "gnas") -> Candidate:
     """A found network as an entry of a comparison."""
-    genotype = as_built(architecture, settings)
-    if isinstance(genotype, GraphNASArchitecture):
-        return Candidate(
-            name,
-            lambda: genotype.build(benchmark.task),
-            genotype.depth(),
-            found=True,
-            describe=f"graphnas {genotype.id}",
-        )
-
-    def build(channels: int) -> Network:
-        return Network(genotype, benchmark.task, channels, dropout=settings.dropout)
-
-    channels = width_for(settings.budget, build, multiple=WIDTHS) if settings.budget else settings.channels
+    built, task = as_built(architecture, settings), benchmark.task
+    channels = width_of(built, task, settings.channels, settings.budget, multiple=WIDTHS)
+    size = "" if built.channels else f", channels {channels}, dropout {settings.dropout}"
     return Candidate(
         name,
-        lambda: build(channels),
-        genotype.depth(),
+        lambda: build_network(built, task, channels=channels, dropout=settings.dropout),
+        built.depth(),
         found=True,
-        describe=f"genotype {genotype.id}, channels {channels}, dropout {settings.dropout}",
+        describe=built.title + size,
     )
 
 

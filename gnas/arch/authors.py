@@ -1,4 +1,4 @@
-"""Genotype files: one door for reading them, ours or the authors', and the authors' two formats.
+"""The authors' two formats of genotype files. ``architecture.load_genotype`` reads them and our own.
 
 ``first`` (their first code) lists (operation, target, source), here one cell a line as ``cell 1: I 1 0, s 2 0, ...`` or
 as Python lists of tuples. ``released`` (their released code) is YAML with the key ``Genotype``.
@@ -16,7 +16,7 @@ from typing import Any
 from gnas.arch.formula import PAPER_AGGREGATORS
 from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.errors import InputError, choose, located
-from gnas.files import digits, mapping, parse_yaml, read_text, sequence, short, write_atomic
+from gnas.files import digits, mapping, parse_yaml, sequence, short, write_atomic
 
 FIRST = {"I": "identity", "s": "sparse", "d": "dense", "sum": "sum", "mean": "mean", "max": "max"}
 RELEASED = {
@@ -31,16 +31,14 @@ MAX_LITERAL = 100_000
 MAX_LINKS = 99  # in one cell of a first-code file: finding its levels costs the square of that
 
 
-def load_genotype(path: str | Path, output: str | None = None) -> Genotype:
-    """Read a genotype file of any of the three formats. ``output`` says what the cells of a ``first`` file put out."""
-    text = read_text(path)
-    if re.match(r"(\s|#.*\n)*(cell\b|\[|\()", text):
-        return from_first(text, str(path), output or "third")
-    if output is not None:
-        raise InputError(f"{path}: output={output!r} applies only to files of the authors' first code")
-    if re.search(r"^[ \t{]*[\"']?Genotype[\"']?\s*:", text, re.MULTILINE):
-        return from_released(text, str(path))
-    return Genotype.from_yaml(text, str(path))
+def is_first(text: str) -> bool:
+    """Whether a text is in the format of the authors' first code."""
+    return re.match(r"(\s|#.*\n)*(cell\b|\[|\()", text) is not None
+
+
+def is_released(text: str) -> bool:
+    """Whether a text is in the format of the authors' released code."""
+    return re.search(r"^[ \t{]*[\"']?Genotype[\"']?\s*:", text, re.MULTILINE) is not None
 
 
 def export(genotype: Genotype, path: str | Path, form: str) -> Path:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import total_ordering
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from gnas.arch.formula import AGGREGATORS, FILTERS, Tree, check_name
 from gnas.errors import InputError, choose, located
@@ -174,6 +174,9 @@ class CellGenotype:
 class Genotype:
     """The cells of a network in order. ``variant`` names the flavour of modules it was made for (see VARIANTS)."""
 
+    kind: ClassVar[str] = "found"
+    channels: ClassVar[int | None] = None  # any width can be built
+
     cells: tuple[CellGenotype, ...]
     variant: str = "paper"
 
@@ -198,6 +201,10 @@ class Genotype:
         cells = (f"{c.nodes} {c.outputs} {c.output} {', '.join(map(str, c.links))}" for c in self.cells)
         return hashlib.sha256("\n".join((self.variant, *cells)).encode()).hexdigest()[:10]
 
+    @property
+    def title(self) -> str:
+        return f"genotype {self.id}"
+
     def with_output(self, output: str) -> Genotype:
         """The same links, with another choice of the nodes that make a cell's output: third, all or leaves."""
         return Genotype(tuple(replace(cell, output=output) for cell in self.cells), self.variant)
@@ -217,8 +224,12 @@ class Genotype:
         return sum((cell.aggregations() for cell in self.cells), Counter())
 
     def formulas(self) -> tuple[str, ...]:
-        """One formula a cell, such as ``[identity | dense(sum(dense))]``."""
+        """One formula per cell, such as ``[identity | dense(sum(dense))]``."""
         return tuple(str(cell.tree()) for cell in self.cells)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the description of a trained network holds of it."""
+        return {"genotype": self.to_yaml()}
 
     def to_yaml(self) -> str:
         lines = ["format: gnas-genotype", "version: 1", f"variant: {self.variant}", "cells:"]
@@ -229,7 +240,7 @@ class Genotype:
 
     @classmethod
     def from_yaml(cls, text: str, source: str = "<string>") -> Genotype:
-        """Read ``to_yaml``'s text; ``source`` names it in errors. Files are opened with ``authors.load_genotype``."""
+        """Read ``to_yaml``'s text; ``source`` names it in errors. ``load_genotype`` opens files."""
         found = parse_yaml(text, source)
         with located(source):
             document = of_format(found, "gnas-genotype", ("variant", "cells"))

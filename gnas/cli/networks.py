@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gnas.arch import shipped
+from gnas.arch.architecture import Architecture, read_architecture
 from gnas.arch.gap import genotype as from_formula
 from gnas.arch.genotype import Genotype
 from gnas.compare.networks import Candidate
@@ -17,23 +18,20 @@ from gnas.data import Benchmark
 from gnas.errors import InputError
 from gnas.files import dump_config, write_atomic
 from gnas.model import baselines
-from gnas.model.graphnas_space import GraphNASArchitecture, load_architecture
 from gnas.run.folder import Run
 from gnas.run.settings import Settings
-from gnas.strategies.finished import read_architecture
+from gnas.strategies import finished
 from gnas.training.protocol import TrainConfig
-
-Architecture = Genotype | GraphNASArchitecture
 
 
 def read_network(path: Path) -> Architecture:
     """The architecture of a run folder, of a genotype file, or a shipped one by its name."""
     if path.is_dir():
-        found = read_architecture(Run(path))
+        found = finished.read_architecture(Run(path))
         if found is None:
             raise InputError(f"{path}: this run has no genotype (yet)")
         return found
-    return load_architecture(shipped.genotype_file(path.name) if is_name(path) else path)
+    return read_architecture(shipped.genotype_file(path.name) if is_name(path) else path)
 
 
 def is_name(path: Path) -> bool:

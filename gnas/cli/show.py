@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from gnas.arch.architecture import Architecture
 from gnas.cli.screen import Screen, cells
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.table import Table
@@ -30,7 +30,7 @@ def verdict(screen: Screen, folder: Path) -> None:
     screen.pair("result", "\n".join(sentences))
 
 
-def network(screen: Screen, architecture: Any, title: str = "found") -> None:
+def network(screen: Screen, architecture: Architecture, title: str = "found") -> None:
     """An architecture: its size, its depth, and a formula a cell."""
     formulas = architecture.formulas()
     depth = architecture.depth()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from gnas.cli.screen import Screen
 from gnas.errors import InputError
 
 if TYPE_CHECKING:
+    from gnas.arch.architecture import Architecture
     from gnas.cli.begin import Begun
 
 EXAMPLES = (
@@ -98,7 +99,7 @@ def train(
         run_train(begun, name, architecture, channels)
 
 
-def run_train(begun: Begun, name: str, architecture: Any, channels: int | None) -> None:
+def run_train(begun: Begun, name: str, architecture: Architecture | None, channels: int | None) -> None:
     """Train the network from all seeds, keep and print the result."""
     from gnas import distributed
     from gnas.cli import show

@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from gnas.arch.architecture import Architecture
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
 from gnas.compare.budget import SearchBudget
@@ -199,7 +200,7 @@ class Moment:
 
     epochs: int
     seconds: float
-    architecture: Any
+    architecture: Architecture
 
 
 def moments(result: SearchResult, count: int) -> list[Moment]:
@@ -213,7 +214,7 @@ def moments(result: SearchResult, count: int) -> list[Moment]:
 
 def derive(
     result: SearchResult, problem: SearchProblem, budget: SearchBudget, context: SearchContext
-) -> tuple[list[Record], Any]:
+) -> tuple[list[Record], Architecture]:
     """A record for each moment of a search, its cost that of the search and of all networks trained by then; the best."""
     found = moments(result, budget.derivations)
     given = {moment.architecture.id: moment.architecture for moment in found}

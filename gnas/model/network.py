@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from gnas.arch.architecture import Architecture
 from gnas.arch.gap import genotype as genotype_from_formula
 from gnas.arch.genotype import CellGenotype, Genotype
 from gnas.errors import InputError
@@ -25,7 +26,8 @@ class GraphModule(nn.Module):
     """A module over graphs with two doors: a ``GraphBatch``, or PyG's ``(x, edge_index, batch)`` / ``Data`` / ``Batch``."""
 
     task: Task
-    made_as: Mapping[str, Any] | None = None  # how a baseline of another package was made, to make it again
+    architecture: Architecture | None = None  # None: a class of yours, which no description can build again
+    options: Mapping[str, Any] = {}  # the arguments of build_network, such as channels and dropout
 
     def forward(
         self, x: Tensor | Data | GraphBatch, edge_index: Tensor | None = None, batch: Tensor | None = None
@@ -75,7 +77,9 @@ class Network(GraphModule):
         super().__init__()
         kind = variant(genotype.variant)
         config = CellConfig(kind, norm, fusion, residual, dropout, kind.train_slope, operations)
-        self.genotype, self.task, self.channels = genotype, task, channels
+        self.architecture = self.genotype = genotype
+        self.task, self.channels = task, channels
+        self.options = {"channels": channels, "dropout": dropout, "norm": norm, "fusion": fusion, "residual": residual}
         self.encoder = Encoder(task, channels)
         self.cells = nn.ModuleList(Cell.from_genotype(cell, channels, config) for cell in genotype)
         self.head = Head(task, channels, kind.equal_head)

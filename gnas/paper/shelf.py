@@ -10,10 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gnas.arch.genotype import Genotype
+from gnas.arch.architecture import Architecture
 from gnas.errors import InputError
 from gnas.files import is_number
-from gnas.model.graphnas_space import GraphNASArchitecture
 from gnas.paper.archive import unpack_archive
 from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
 from gnas.paper.paper import printed
@@ -33,7 +32,7 @@ class Searched:
     """What a finished search left: the architecture, its result and, read when asked for, its history."""
 
     run: Run
-    architecture: Genotype | GraphNASArchitecture
+    architecture: Architecture
     result: dict[str, Any]
 
     def history(self) -> list[dict[str, Any]]:
@@ -51,7 +50,7 @@ class Trained:
 
     about: str
     results: dict[int, dict[str, Any]]
-    architecture: Genotype | GraphNASArchitecture | None = None
+    architecture: Architecture | None = None
     device: str = ""
     search_seconds: float | None = None
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from gnas.arch.genotype import CellGenotype, Genotype, Link
+from gnas.arch.architecture import Architecture
+from gnas.arch.genotype import CellGenotype, Link
+from gnas.errors import InputError
 from gnas.report.palette import BAND, FAINT, INK, PAPER, in_order, style
 from gnas.report.shapes import Box, Curve, Drawing, Group, Point, Shape, Text, arrow, marker, moved
 
@@ -51,14 +53,17 @@ def layout_cell(
     return Drawing(width, height, tuple(shapes), f"Cell {number}: {cell.tree()}")
 
 
-def layout_genotype(genotype: Genotype, *, title: str = "", columns: int = 4) -> Drawing:
+def layout_genotype(architecture: Architecture, *, title: str = "", columns: int = 4) -> Drawing:
     """All cells in reading order, ``columns`` in a row, one legend below."""
-    columns = max(1, min(columns, len(genotype)))
-    wide = max(_width(cell) for cell in genotype)
+    cells = architecture.cells
+    if not cells:
+        raise InputError(f"{architecture.title} is not made of GAP cells: it cannot be drawn")
+    columns = max(1, min(columns, len(cells)))
+    wide = max(_width(cell) for cell in cells)
     shapes: list[Shape] = []
     y = TITLE if title else 6.0
-    for start in range(0, len(genotype), columns):
-        line = genotype.cells[start : start + columns]
+    for start in range(0, len(cells), columns):
+        line = cells[start : start + columns]
         rows, height = rows_needed(line), 0.0
         for place, cell in enumerate(line):
             part = layout_cell(cell, start + place + 1, rows=rows, legend=False)
@@ -67,8 +72,10 @@ def layout_genotype(genotype: Genotype, *, title: str = "", columns: int = 4) ->
         y += height + 10
     if title:
         shapes.insert(0, Text(EDGE, 20, title, 16, "start", bold=True))
-    key, tall = _legend(genotype, columns * wide)
-    label = f"{title or 'Genotype ' + genotype.id}: {len(genotype)} cells, message-passing depth {genotype.depth()}"
+    key, tall = _legend(cells, columns * wide)
+    label = (
+        f"{title or 'Genotype ' + architecture.id}: {len(cells)} cells, message-passing depth {architecture.depth()}"
+    )
     return Drawing(columns * wide, y + tall, (*shapes, moved(key, 0, y)), label)
 
 

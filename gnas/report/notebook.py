@@ -22,16 +22,14 @@ def genotype_svg(genotype: Genotype) -> str:
 
 def search_html(result: SearchResult) -> str:
     """What a search found, in a line and a drawing."""
-    genotype = result.genotype
+    genotype, formulas = result.genotype, result.genotype.formulas()
     effort = (
         f"{result.strategy}, {count(result.trained_epochs, 'epoch')}, {duration(result.seconds)}, seed {result.seed}"
     )
-    if not isinstance(genotype, Genotype):
-        return f"<div><p><b>Search result</b>: {escape(str(genotype))} ({escape(effort)})</p></div>"
-    line = f"{count(len(genotype), 'cell')}, message-passing depth {genotype.depth()}, genotype {genotype.id}"
-    drawing = draw_genotype(genotype) if len(genotype) <= SHOWN else ""
-    formulas = "".join(f"<li><code>{escape(formula)}</code></li>" for formula in genotype.formulas())
-    shown = f'<div style="overflow-x:auto">{drawing}</div>' if drawing else f"<ol>{formulas}</ol>"
+    line = f"{count(len(formulas), 'cell')}, message-passing depth {genotype.depth()}, {genotype.title}"
+    drawing = draw_genotype(genotype) if 0 < len(genotype.cells) <= SHOWN else ""
+    listed = "".join(f"<li><code>{escape(formula)}</code></li>" for formula in formulas)
+    shown = f'<div style="overflow-x:auto">{drawing}</div>' if drawing else f"<ol>{listed}</ol>"
     return f"<div><p><b>Search result</b>: {escape(line)} ({escape(effort)})</p>{shown}</div>"
 
 

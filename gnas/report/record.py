@@ -12,7 +12,6 @@ from typing import Any, ParamSpec, TypeVar
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
-from gnas.model.graphnas_space import GraphNASArchitecture
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.strategy_curves import StrategyComparison
@@ -198,10 +197,10 @@ def _genotype(run: Run, notes: list[str]) -> Genotype | None:
     except InputError as error:
         notes.append(f"{error}; it is not drawn")
         return None
-    if isinstance(found, GraphNASArchitecture):
-        notes.append("The architecture is one of GraphNAS, which is not made of our cells: it is not drawn.")
-        return None
-    return found
+    if found is None or isinstance(found, Genotype):
+        return found
+    notes.append(f"{found.title} is not made of GAP cells: it is not drawn.")
+    return None
 
 
 def _latest(history: Records) -> Genotype | None:

@@ -21,7 +21,7 @@ except ImportError:  # not a Unix system: folders are then not locked
     fcntl = None  # type: ignore[assignment]
 
 from gnas import distributed
-from gnas.arch.authors import load_genotype
+from gnas.arch.architecture import Architecture, load_genotype
 from gnas.arch.genotype import Genotype
 from gnas.errors import InputError
 from gnas.files import dump_config, read_config, read_json, write_atomic, write_json
@@ -180,7 +180,7 @@ class Run:
         return value
 
     @distributed.by_first
-    def write_genotype(self, genotype: Any) -> None:
+    def write_genotype(self, genotype: Architecture) -> None:
         write_atomic(self.path / "genotype.yaml", genotype.to_yaml())
 
     @distributed.by_first

@@ -17,29 +17,29 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from gnas.arch.architecture import Architecture
 from gnas.arch.genotype import Genotype
+from gnas.arch.graphnas import GraphNASArchitecture
+from gnas.arch.hand_made import HandMade
 from gnas.data.benchmark import Benchmark
 from gnas.data.checks import check_task
 from gnas.data.encoding import Encoding
 from gnas.errors import InputError, choose, located
 from gnas.files import read_json
-from gnas.model.baselines import BASELINES, MLP, Baseline, baseline
-from gnas.model.export_code import cells_of, exported_views
-from gnas.model.graphnas_layers import GraphNASNetwork
-from gnas.model.graphnas_space import GraphNASArchitecture
-from gnas.model.network import GraphModule, Network
+from gnas.model.build import build_network
+from gnas.model.export_code import exported_views
+from gnas.model.network import GraphModule
 from gnas.model.stage import OperationTypes
 from gnas.model.task import METRICS, Task
 from gnas.run import checkpoint
 
 DESCRIPTION, WEIGHTS = "model.json", "weights.safetensors"
-KINDS = ("found", "baseline", "graphnas", "own")
-EXTRAS: dict[str, Callable[[Any], dict[str, Any]]] = {
-    "gat": lambda model: {"heads": model.heads},
-    "gcn": lambda model: {"normalization": model.normalization},
-    "monet": lambda model: {"kernels": model.layers[0].kernels},
+MOST_CHANNELS = 65_536
+READERS: dict[str, Callable[[Mapping[str, Any]], Architecture]] = {
+    "found": lambda told: Genotype.from_yaml(told["genotype"], "genotype"),
+    "graphnas": lambda told: GraphNASArchitecture.from_yaml(told["genotype"], "genotype"),
+    "baseline": lambda told: HandMade(told["baseline"], told["num_layers"], told["channels"], options=told["options"]),
 }
-MOST_CHANNELS, MOST_LAYERS = 65_536, 1_000
 
 
 @dataclass(frozen=True)
@@ -78,44 +78,27 @@ def describe_model(model: GraphModule, benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _architecture(model: GraphModule) -> dict[str, Any]:
-    found: dict[str, Any] = dict.fromkeys(("kind", "genotype", "baseline", "channels", "num_layers"))
-    if isinstance(model, Network):
-        config = cells_of(model)[0].config
-        options = {"norm": config.norm, "fusion": config.fusion, "residual": config.residual}
-        found |= {"kind": "found", "genotype": model.genotype.to_yaml(), "channels": model.channels}
-        return {**found, "dropout": config.dropout, "options": options}
-    if isinstance(model, GraphNASNetwork):
-        return {**found, "kind": "graphnas", "genotype": model.architecture.to_yaml(), "dropout": 0.0, "options": {}}
-    if model.made_as is not None:
-        return {**found, "kind": "baseline", **model.made_as, "options": {}}
-    name = next((name for name, made in BASELINES.items() if type(model) is made), None)
-    if name is None or not isinstance(model, Baseline):
-        return {**found, "kind": "own", "class": f"{type(model).__module__}.{type(model).__qualname__}"}
-    # The MLP's encoder of continuous input counts as its first layer.
-    layers = len(model.layers) + (isinstance(model, MLP) and not model.task.categories)
-    dropout = model.dropout if isinstance(model, MLP) else model.layers[0].dropout
-    found |= {"kind": "baseline", "baseline": name, "channels": model.channels, "num_layers": layers}
-    return {**found, "dropout": dropout, "options": EXTRAS[name](model) if name in EXTRAS else {}}
+    architecture, options = model.architecture, dict(model.options)
+    about: dict[str, Any] = dict.fromkeys(("kind", "genotype", "baseline", "channels", "num_layers"))
+    if architecture is None:
+        return {**about, "kind": "own", "class": f"{type(model).__module__}.{type(model).__qualname__}"}
+    size = {name: options.pop(name, default) for name, default in (("channels", None), ("dropout", 0.0))}
+    return {**about, "kind": architecture.kind, **size, "options": options, **architecture.to_dict()}
 
 
 def build_model(description: Mapping[str, Any], operations: OperationTypes | None = None) -> GraphModule:
-    """The network a description tells of, not trained; ``operations`` are those of your own, if it has any."""
+    """The network of a description, not trained; ``operations`` are your own, if it has any."""
     try:
-        kind = choose(description["kind"], KINDS, "kind of network")
+        kind = choose(description["kind"], (*READERS, "own"), "kind of network")
         if kind == "own":
             raise InputError(f"a network of the class {description.get('class')} cannot be built from its description")
-        task, options, dropout = task_from(description["task"]), dict(description["options"]), description["dropout"]
+        task, dropout = task_from(description["task"]), description["dropout"]
         if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
             raise InputError(f"dropout is {dropout!r}; allowed: 0 up to 1")
-        if kind == "graphnas":
-            return GraphNASArchitecture.from_yaml(description["genotype"], "genotype").build(task)
-        channels = _whole(description["channels"], "channels", MOST_CHANNELS)
-        if kind == "baseline":
-            make = baseline(description["baseline"])
-            layers = _whole(description["num_layers"], "num_layers", MOST_LAYERS)
-            return make(task, channels, layers, dropout, **options)
-        genotype = Genotype.from_yaml(description["genotype"], "genotype")
-        return Network(genotype, task, channels, dropout=dropout, operations=operations, **options)
+        architecture, options = READERS[kind](description), {}
+        if architecture.channels is None:  # of a genotype, which fits any width
+            options = {**description["options"], "channels": _whole(description["channels"], "channels", MOST_CHANNELS)}
+        return build_network(architecture, task, dropout=dropout, operations=operations, **options)
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:

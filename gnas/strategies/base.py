@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import torch
 
+from gnas.arch.architecture import Architecture
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.graph import GraphSet
@@ -49,24 +50,11 @@ class SearchContext:
     graphs: str = ""  # what they know the problem's graphs by
 
 
-class Architecture(Protocol):
-    """What a search finds: a :class:`Genotype`, or another strategy's own value with the same face."""
-
-    @property
-    def id(self) -> str: ...
-
-    def depth(self) -> int: ...
-
-    def formulas(self) -> tuple[str, ...]: ...
-
-    def to_yaml(self) -> str: ...
-
-
 @dataclass(frozen=True)
 class SearchResult:
     """What a search gives: the genotype, how it came about, and what it cost."""
 
-    genotype: Any  # an Architecture; a Genotype from every strategy but GraphNAS
+    genotype: Architecture  # a Genotype from every strategy but GraphNAS
     history: list[Record] = field(repr=False)
     seconds: float
     strategy: str

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from gnas.arch.genotype import Genotype
+from gnas.arch.architecture import Architecture
 from gnas.arch.space import SearchSpace
 from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
@@ -38,7 +38,7 @@ class DepthRound:
 
     initial: int
     searched: int
-    genotype: Genotype
+    genotype: Architecture
     val_metric: float
     seconds: float
 
@@ -52,7 +52,7 @@ class DepthResult:
     """The trajectory, the network taken and why the loop ended (``reason``: one of REASONS)."""
 
     rounds: tuple[DepthRound, ...]
-    genotype: Genotype
+    genotype: Architecture
     depth: int
     reason: str
     notes: tuple[str, ...] = ()

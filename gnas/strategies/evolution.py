@@ -82,7 +82,7 @@ class _EvolutionTrials(GenotypeTrials):
             return super().propose()
         chosen = self.rng.choice(len(living), self.settings.sample, replace=False)
         parent = max((living[int(k)] for k in chosen), key=self._fitness)
-        return self.problem.space.mutate(self.read(parent["genotype"]), self.rng)
+        return self.problem.space.mutate(Genotype.from_yaml(parent["genotype"]), self.rng)
 
     def independent(self) -> int:
         """The first population is drawn uniformly; after that every outcome counts."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gnas import distributed
-from gnas.arch.genotype import Genotype
-from gnas.model.graphnas_space import GraphNASArchitecture, load_architecture
+from gnas.arch import architecture
+from gnas.arch.architecture import Architecture
 from gnas.run.folder import Run
 from gnas.strategies.base import SearchResult
 
@@ -21,7 +21,7 @@ def finished_search(run: Run) -> SearchResult | None:
 
 
 @distributed.by_first
-def read_architecture(run: Run) -> Genotype | GraphNASArchitecture | None:
+def read_architecture(run: Run) -> Architecture | None:
     """What a search left in its folder: a genotype, or GraphNAS's own kind of architecture."""
     file = run.path / "genotype.yaml"
-    return load_architecture(file) if file.exists() else None
+    return architecture.read_architecture(file) if file.exists() else None

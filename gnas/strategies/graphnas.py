@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gnas.errors import InputError
-from gnas.model.graphnas_layers import count_weights
-from gnas.model.graphnas_space import (
+from gnas.arch.graphnas import (
     ACTIVATIONS,
     AGGREGATORS,
     ATTENTIONS,
@@ -20,7 +18,8 @@ from gnas.model.graphnas_space import (
     GraphNASArchitecture,
     GraphNASSpace,
 )
-from gnas.model.network import GraphModule
+from gnas.errors import InputError
+from gnas.model.graphnas import count_weights
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.brief import TrialSettings
 from gnas.strategies.controller import Controller, Draw, Reinforce
@@ -87,12 +86,6 @@ class _GraphNASTrials(TrialSearch):
         self.drawn = self.policy.controller.draw(problem.num_cells, self.rng, self.allowed)
         layers = self.space.layers(self._values(self.drawn.options), problem.num_cells)
         return GraphNASArchitecture(tuple(layers), problem.channels)
-
-    def build(self, candidate: GraphNASArchitecture) -> GraphModule:
-        return candidate.build(self.problem.task)
-
-    def read(self, text: str) -> GraphNASArchitecture:
-        return GraphNASArchitecture.from_yaml(text)
 
     def learn(self, val_metric: float | None) -> None:
         self.policy.learn(self.drawn, 0.0 if val_metric is None else self.reward(val_metric))

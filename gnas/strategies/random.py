@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gnas.arch.genotype import Genotype
-from gnas.model.network import GraphModule, Network
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.brief import TrialSettings
 from gnas.strategies.trials import TrialSearch
@@ -30,10 +29,3 @@ class GenotypeTrials(TrialSearch):
     def independent(self) -> int:
         drawn = type(self).propose is GenotypeTrials.propose
         return self.settings.trials if drawn else 1  # nothing is learned from draws
-
-    def build(self, candidate: Genotype) -> GraphModule:
-        problem = self.problem
-        return Network(candidate, problem.task, problem.channels, operations=problem.operations)
-
-    def read(self, text: str) -> Genotype:
-        return Genotype.from_yaml(text)

@@ -12,8 +12,10 @@ import numpy as np
 import torch
 
 from gnas import distributed
+from gnas.arch.architecture import Architecture, read_architecture
 from gnas.errors import Interrupted
 from gnas.jobs import Runner
+from gnas.model.build import build_network
 from gnas.model.network import GraphModule
 from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
@@ -25,7 +27,7 @@ from gnas.training.sampling import open_store
 
 
 class TrialSearch:
-    """The loop of trials; a strategy says how to ``propose`` a candidate and how to ``build`` its network.
+    """The loop of trials; a strategy says how to ``propose`` a candidate.
 
     With a run folder it can stop after any step and go on later, bit for bit on a CPU: the state is written after every
     trial, and the trial under way is a run of its own in the folder's part ``trial``.
@@ -47,17 +49,14 @@ class TrialSearch:
         """Work before the first trial; returns the epochs and the seconds it took."""
         return 0, 0.0
 
-    def propose(self) -> Any:
-        """The next candidate: a value with ``id``, ``depth()`` and ``to_yaml()``. Draws from ``self.rng`` alone."""
+    def propose(self) -> Architecture:
+        """The next candidate. Draws from ``self.rng`` alone."""
         raise TypeError("a trial-based strategy defines propose()")
 
-    def build(self, candidate: Any) -> GraphModule:
+    def build(self, candidate: Architecture) -> GraphModule:
         """The candidate's network, not yet trained."""
-        raise TypeError("a trial-based strategy defines build()")
-
-    def read(self, text: str) -> Any:
-        """The candidate that ``to_yaml`` wrote."""
-        raise TypeError("a trial-based strategy defines read()")
+        problem = self.problem
+        return build_network(candidate, problem.task, channels=problem.channels, operations=problem.operations)
 
     def learn(self, val_metric: float | None) -> None:
         """Take the outcome of the last proposal into account; None where its training failed."""
@@ -91,7 +90,7 @@ class TrialSearch:
         if best is None:
             raise NotFinite(f"all {len(self.history)} trials failed: {self.history[-1]['failed']}")
         return SearchResult(
-            self.read(best["genotype"]),
+            read_architecture(best["genotype"]),
             self.history,
             round(self.seconds, 3),
             name,
@@ -121,7 +120,7 @@ class TrialSearch:
         candidate, seed = self._draw()
         self._take(candidate, self._train(candidate, seed))
 
-    def _draw(self) -> tuple[Any, int]:
+    def _draw(self) -> tuple[Architecture, int]:
         return self.propose(), int(self.rng.integers(2**31))
 
     def _trials_apart(self, runner: Runner, run: Run) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from gnas.arch.genotype import Genotype
+from gnas.arch.architecture import read_architecture
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.jobs import Job, Runner, Work, unpack
-from gnas.model.graphnas_space import architecture_from_yaml
-from gnas.model.network import GraphModule, Network
+from gnas.model.build import build_network
+from gnas.model.network import GraphModule
 from gnas.run import checkpoint
 from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem
@@ -99,7 +99,4 @@ def trial_job(
 
 
 def _build(text: str, problem: SearchProblem) -> GraphModule:
-    candidate = architecture_from_yaml(text)
-    if isinstance(candidate, Genotype):
-        return Network(candidate, problem.task, problem.channels)
-    return candidate.build(problem.task)
+    return build_network(read_architecture(text), problem.task, channels=problem.channels)

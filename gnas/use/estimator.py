@@ -15,7 +15,6 @@ import torch
 
 from gnas.data import Benchmark, load
 from gnas.errors import InputError, choose
-from gnas.model.graphnas_layers import GraphNASNetwork
 from gnas.model.task import KINDS, LEVELS
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
@@ -165,7 +164,7 @@ class GNAS:
         self._encoding = info.encoding
         self.task_, self.seed_, self.folder_ = self.network_.task, info.seed, folder
         network: Any = self.network_
-        self.genotype_ = network.architecture if isinstance(network, GraphNASNetwork) else network.genotype
+        self.genotype_ = network.architecture
         self.depth_ = self.genotype_.depth()
         self.leaderboard_, self.history_ = leaderboard, history
         if self.task_.kind == "classification":

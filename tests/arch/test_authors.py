@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import genotypes, read_or_refused
 
-from gnas.arch.authors import export, from_first, from_released, load_genotype, to_first, to_released
+from gnas.arch.architecture import load_genotype
+from gnas.arch.authors import export, from_first, from_released, to_first, to_released
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import cells, genotypes, read_or_refused
 
-from gnas.arch.authors import load_genotype
+from gnas.arch.architecture import load_genotype
 from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.errors import InputError
 from gnas.files import MAX_BYTES
@@ -216,7 +216,7 @@ def test_any_change_of_a_file_is_read_or_refused(data: st.DataObject) -> None:
 
 
 def test_no_torch_is_imported() -> None:
-    code = "import sys, gnas.arch.authors, gnas.arch.gap, gnas.arch.space; assert 'torch' not in sys.modules"
+    code = "import sys, gnas.arch.architecture, gnas.arch.gap, gnas.arch.space; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

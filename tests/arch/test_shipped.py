@@ -8,11 +8,11 @@ import pytest
 
 import gnas
 from gnas import Task
+from gnas.arch.architecture import read_architecture
 from gnas.arch.shipped import FOLDER, genotype_file, recipe
 from gnas.cli.networks import num_weights
 from gnas.data.benchmarks.named import find_patience
 from gnas.errors import InputError
-from gnas.model.graphnas_space import load_architecture
 from gnas.paper.archive import unpack_archive
 from gnas.run.folder import Run
 from gnas.training.protocol import TrainConfig
@@ -78,9 +78,9 @@ def test_an_unknown_dataset_lists_the_choices():
 @pytest.mark.parametrize("name", NAMES)
 def test_each_is_a_network_whose_run_is_kept(name):
     dataset, _, cells = name.rpartition("-")
-    assert load_architecture(genotype_file(name)) == gnas.genotypes(dataset)[int(cells)]
+    assert read_architecture(genotype_file(name)) == gnas.genotypes(dataset)[int(cells)]
     genotype = gnas.genotypes(dataset)[int(cells)]
     assert len(genotype) == int(cells)
     assert genotype.with_output("third") in gnas.SearchSpace(variant=genotype.variant)  # only the output may differ
-    kept = {load_architecture(one).id for one in runs_on(dataset).glob("*/genotype.yaml")}
+    kept = {read_architecture(one).id for one in runs_on(dataset).glob("*/genotype.yaml")}
     assert genotype.id in kept

@@ -17,9 +17,10 @@ os.environ["GNAS_FUSED"] = os.environ["GNAS_AGGREGATE"] = "triton"
 
 import gnas
 from gnas.arch.genotype import Genotype
+from gnas.arch.graphnas import GraphNASArchitecture, LayerChoice
 from gnas.kernels import fused
 from gnas.model import baselines
-from gnas.model.graphnas_space import GraphNASArchitecture, LayerChoice
+from gnas.model.build import build_network
 from gnas.model.supernet import Supernet
 
 H100 = GPUTarget("cuda", 90, 32)
@@ -68,7 +69,7 @@ def main() -> None:
     network = gnas.Network(Genotype(tuple(cells)), benchmark.task, 16)
     hand_made = [baselines.build(name, benchmark.task, num_layers=2) for name in ("gat", "monet", "gatedgcn")]
     layers = [LayerChoice(attention, "sum", "elu", 2, 8) for attention in ("gene_linear", "cos")]
-    rival = GraphNASArchitecture(tuple(layers)).build(benchmark.task)
+    rival = build_network(GraphNASArchitecture(tuple(layers)), benchmark.task)
     for model in (supernet, several, network, *hand_made, rival):
         out = model.train()(batch)
         out.square().sum().backward()

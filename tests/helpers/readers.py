@@ -20,8 +20,9 @@ from papers import done, wanted
 from PIL import Image
 from terminal import gnas
 
-from gnas.arch import authors
+from gnas.arch.architecture import load_genotype, read_architecture
 from gnas.arch.genotype import Genotype
+from gnas.arch.graphnas import GraphNASArchitecture, LayerChoice
 from gnas.cli.networks import read_network
 from gnas.cli.place import Place
 from gnas.cli.records import about, runs_under
@@ -34,7 +35,6 @@ from gnas.errors import InputError
 from gnas.jobs import Job, Work, unpack
 from gnas.jobs.data import pack as pack_graphs
 from gnas.jobs.perform import order, read_order, told_job
-from gnas.model.graphnas_space import GraphNASArchitecture, LayerChoice
 from gnas.paper import Shelf, draw, jobs
 from gnas.paper.archive import copy_run
 from gnas.paper.estimate import Estimator
@@ -209,12 +209,12 @@ def _encoded(root: Path) -> object:
 
 READERS: dict[str, tuple[str, Reader]] = {
     # what reads it: files that reader opens (a prefix), the call
-    "genotype": ("genotype.yaml", lambda root: authors.load_genotype(root / "genotype.yaml")),
+    "genotype": ("genotype.yaml", lambda root: load_genotype(root / "genotype.yaml")),
     "network": ("genotype.yaml", lambda root: read_network(root / "genotype.yaml")),
-    "authors' lines": ("first.txt", lambda root: authors.load_genotype(root / "first.txt")),
-    "authors' lists": ("literal.txt", lambda root: authors.load_genotype(root / "literal.txt")),
-    "authors' YAML": ("released.yaml", lambda root: authors.load_genotype(root / "released.yaml")),
-    "graphnas": ("graphnas.yaml", lambda root: GraphNASArchitecture.load(root / "graphnas.yaml")),
+    "authors' lines": ("first.txt", lambda root: load_genotype(root / "first.txt")),
+    "authors' lists": ("literal.txt", lambda root: load_genotype(root / "literal.txt")),
+    "authors' YAML": ("released.yaml", lambda root: load_genotype(root / "released.yaml")),
+    "graphnas": ("graphnas.yaml", lambda root: read_architecture(root / "graphnas.yaml")),
     "settings": ("settings.yaml", lambda root: Settings.resolve(file=root / "settings.yaml")),
     "settings of a run": ("run/config.yaml", lambda root: read_settings(root / "run" / "config.yaml")),
     "bundle": ("bundle.npz", lambda root: load_custom(root / "bundle.npz")),

@@ -6,6 +6,7 @@ import numpy as np
 from folders import board
 
 from gnas.arch.genotype import Genotype
+from gnas.arch.hand_made import HandMade
 from gnas.arch.space import SearchSpace
 from gnas.report.notebook import install
 from gnas.run.leaderboard import Leaderboard
@@ -39,7 +40,9 @@ def test_a_deep_network_is_listed_instead_of_drawn() -> None:
 
 def test_other_architectures_are_named() -> None:
     install()
-    assert "something" in SearchResult("something", [], 1.0, "x")._repr_html_()  # type: ignore
+    html = SearchResult(HandMade("gcn", 2), [], 1.0, "x")._repr_html_()  # type: ignore
+    assert "gcn, 2 layers" in html
+    assert "<li><code>gcn</code></li>" in html
 
 
 def test_the_classes_keep_their_plain_form() -> None:

@@ -11,11 +11,12 @@ from torch import nn
 from trained import CLASSES, GENOTYPE, TASK, keep, network, refused
 
 from gnas.arch.genotype import Genotype
+from gnas.arch.graphnas import GraphNASArchitecture, LayerChoice
 from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.model.baselines import BASELINES
-from gnas.model.graphnas_space import GraphNASArchitecture, LayerChoice
+from gnas.model.build import build_network
 from gnas.model.network import GraphModule, Network
 from gnas.model.task import Task
 from gnas.run import checkpoint
@@ -25,7 +26,7 @@ from gnas.use.export import export_run
 CONTINUOUS = Task("edge", "classification", 2, in_channels=4)
 DIFFERENT = {
     "found": lambda task: Network(GENOTYPE, task, 6, norm=False, fusion="max", residual=False, dropout=0.25),
-    "graphnas": lambda task: GraphNASArchitecture((LayerChoice("gat", "sum", "relu", 2, 4),), 6).build(task),
+    "graphnas": lambda task: build_network(GraphNASArchitecture((LayerChoice("gat", "sum", "relu", 2, 4),), 6), task),
     **{name: lambda task, make=make: make(task, 5, 3, 0.25) for name, make in BASELINES.items()},
     "gat-heads": lambda task: BASELINES["gat"](task, 3, 2, heads=2),
     "gcn-mean": lambda task: BASELINES["gcn"](task, 3, 2, normalization="mean"),
@@ -102,7 +103,7 @@ def test_operations_of_ones_own_are_handed_over(tmp_path: Path) -> None:
         ({"options": {"fusion": "cat"}}, "did you mean 'concat'"),
         ({"options": {"width": 3}}, "description of a network"),
         ({"dropout": "much"}, "dropout is 'much'"),
-        ({"kind": "baseline", "baseline": "gatedgnc"}, "did you mean 'gatedgcn'"),
+        ({"kind": "baseline", "baseline": "gatedgnc", "num_layers": 2}, "did you mean 'gatedgcn'"),
         ({"kind": "baseline", "baseline": "gcn", "num_layers": 10**9}, "num_layers is"),
         ({"kind": "graphnas"}, "genotype"),
     ],

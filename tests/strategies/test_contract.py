@@ -11,9 +11,9 @@ from small import stop_after
 from tiny import SPACE, untimed
 
 from gnas.arch.genotype import Genotype
+from gnas.arch.graphnas import GraphNASArchitecture
 from gnas.cli.settings import pick_device
 from gnas.errors import InputError, Interrupted
-from gnas.model.graphnas_space import GraphNASArchitecture
 from gnas.run.folder import Run
 from gnas.strategies import STRATEGIES, SearchResult, strategy
 

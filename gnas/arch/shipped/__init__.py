@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gnas.arch.authors import load_genotype
+from gnas.arch.architecture import load_genotype
 from gnas.arch.genotype import Genotype
 from gnas.errors import choose
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
+from gnas.arch.hand_made import HandMade
 from gnas.errors import InputError
 from gnas.model.baselines.base import Baseline
 from gnas.model.baselines.gat import GAT
@@ -30,7 +32,6 @@ __all__ = [
     "GCN",
     "GIN",
     "MLP",
-    "WIDTHS",
     "Baseline",
     "GatedGCN",
     "GraphSage",
@@ -41,41 +42,9 @@ __all__ = [
     "check_name",
 ]
 
-BASELINES: dict[str, Callable[..., Baseline]] = {
-    "mlp": MLP,
-    "gcn": GCN,
-    "gin": GIN,
-    "graphsage": GraphSage,
-    "gat": GAT,
-    "gatedgcn": GatedGCN,
-    "monet": MoNet,
-}
+BASELINES: dict[str, type[Baseline]] = {one.name: one for one in (MLP, GCN, GIN, GraphSage, GAT, GatedGCN, MoNet)}
 
 GROUP = "gnas.baselines"  # of entry points
-
-# The benchmark's widths (GAT: of each head) by number of layers: for ZINC, for PATTERN and CLUSTER, for MNIST and
-# CIFAR10. GatedGCN with 16 layers keeps 70 on ZINC, the paper's 0.41M. MNIST and CIFAR10 have no published width with
-# 16 layers; they take one that gives 0.50M.
-WIDTHS: dict[int, dict[str, tuple[int, int, int]]] = {
-    4: {
-        "mlp": (150, 150, 168),
-        "gcn": (145, 146, 146),
-        "gin": (110, 110, 110),
-        "graphsage": (90, 89, 90),
-        "gat": (18, 19, 19),
-        "gatedgcn": (70, 70, 70),
-        "monet": (90, 90, 90),
-    },
-    16: {
-        "mlp": (174, 174, 178),
-        "gcn": (172, 172, 172),
-        "gin": (124, 124, 120),
-        "graphsage": (101, 101, 101),
-        "gat": (22, 22, 22),
-        "gatedgcn": (70, 78, 78),
-        "monet": (101, 102, 101),
-    },
-}
 
 
 def build(
@@ -86,11 +55,19 @@ def build(
     budget: int | None = None,
     channels: int | None = None,
     dropout: float = 0.0,
+    **options: Any,
 ) -> GraphModule:
-    """A baseline by name, as wide as ``channels`` says or as ``budget`` weights allow: one of ours, or an entry point.
+    """A hand-made network by name: one of this package or of an entry point.
 
-    Without either it has the benchmark's width at 4 and 16 layers. At other depths, or where a large input would make
-    it much heavier than its fellows, it is as wide as ``budget_for(num_layers)`` allows.
+    Args:
+        name: Its name, such as ``gcn``.
+        task: The task whose inputs it reads and whose outputs it makes.
+        num_layers: Number of layers.
+        budget: The network is as wide as this number of weights allows.
+        channels: The width. Without ``channels`` and ``budget`` a network of 4 or 16 layers has the benchmark's width.
+            At other depths, or if a large input makes it much heavier than the others, ``budget_for`` sets the width.
+        dropout: The dropout rate.
+        options: Further arguments of its class, such as ``heads=8`` of ``gat``.
 
     >>> build("gatedgcn", task, num_layers=16)  # doctest: +SKIP
     """
@@ -100,13 +77,15 @@ def build(
     if (channels is not None and channels < 1) or not 0 <= dropout < 1:
         raise InputError(f"channels must be at least 1 and dropout in [0, 1), not {channels} and {dropout}")
     if channels is not None:
-        return make(task, channels, num_layers, dropout)
-    if budget is None and name in WIDTHS.get(num_layers, ()):
-        model = make(task, WIDTHS[num_layers][name][_column(task)], num_layers, dropout)
+        return make(task, channels, num_layers, dropout, **options)
+    usual = BASELINES[name].widths.get(num_layers) if name in BASELINES else None
+    if budget is None and usual:
+        model = make(task, usual[_column(task)], num_layers, dropout, **options)
         if model.num_weights() <= 1.15 * budget_for(num_layers):
             return model
     limit = budget_for(num_layers) if budget is None else budget
-    return make(task, width_for(limit, lambda width: make(task, width, num_layers)), num_layers, dropout)
+    width = width_for(limit, lambda channels: make(task, channels, num_layers, **options))
+    return make(task, width, num_layers, dropout, **options)
 
 
 def check_name(name: str) -> str:
@@ -124,10 +103,16 @@ def baseline(name: str) -> Callable[..., GraphModule]:
 
 
 def _from_outside(
-    name: str, make: Callable[..., GraphModule], task: Task, channels: int, num_layers: int, dropout: float = 0.0
+    name: str,
+    make: Callable[..., GraphModule],
+    task: Task,
+    channels: int,
+    num_layers: int,
+    dropout: float = 0.0,
+    **options: Any,
 ) -> GraphModule:
     try:
-        model = make(task, channels, num_layers, dropout)
+        model = make(task, channels, num_layers, dropout, **options)
     except TypeError as error:
         raise InputError(
             f"baseline {name} cannot be made with (task, channels, num_layers, dropout): {error}"
@@ -136,7 +121,7 @@ def _from_outside(
         raise InputError(
             f"baseline {name} is a {type(model).__name__}; it must be a GraphModule with the task it was given"
         )
-    model.made_as = {"baseline": name, "channels": channels, "num_layers": num_layers, "dropout": dropout}
+    model.architecture, model.options = HandMade(name, num_layers, channels, options=options), {"dropout": dropout}
     return model
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnas import distributed
+from gnas.arch.hand_made import HandMade
 from gnas.errors import InputError
 from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels import fused
@@ -20,11 +22,33 @@ from gnas.model.task import Encoder, Head, Task
 
 
 class Baseline(GraphModule):
-    """Encoder, layers one after another, head. A subclass hands over its layers, called as ``layer(h, batch)``."""
+    """Encoder, layers one after another, head. A subclass hands over its layers, called as ``layer(h, batch)``.
 
-    def __init__(self, task: Task, width: int, layers: nn.ModuleList, head: nn.Module | None = None) -> None:
+    ``name`` is the name to build it by. ``widths`` holds the benchmark's widths by number of layers: for ZINC, for
+    PATTERN and CLUSTER, for MNIST and CIFAR10. A subclass without a name of its own cannot be built from a description.
+    """
+
+    name: ClassVar[str] = ""
+    widths: ClassVar[Mapping[int, tuple[int, int, int]]] = {}
+
+    def __init__(
+        self,
+        task: Task,
+        channels: int,
+        layers: nn.ModuleList,
+        dropout: float = 0.0,
+        *,
+        width: int | None = None,
+        head: nn.Module | None = None,
+        num_layers: int | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__()
-        self.task = task
+        self.task, self.channels = task, channels
+        width = width or channels
+        if vars(type(self)).get("name"):
+            self.architecture = HandMade(self.name, num_layers or len(layers), channels, options=options)
+        self.options = {"dropout": dropout}
         self.encoder = Encoder(task, width)
         self.layers = layers
         self.head = Head(task, width) if head is None else head

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -24,6 +26,9 @@ class GAT(Baseline):
     one head of the full width. ``dropout`` acts on each layer's input, not on the attention.
     """
 
+    name = "gat"
+    widths: ClassVar = {4: (18, 19, 19), 16: (22, 22, 22)}  # of each head
+
     def __init__(
         self, task: Task, channels: int = 18, num_layers: int = 4, dropout: float = 0.0, heads: int = 8
     ) -> None:
@@ -32,8 +37,8 @@ class GAT(Baseline):
         def layer(number: int) -> GATLayer:
             return GATLayer(width, heads if number < num_layers - 1 else 1, dropout)
 
-        super().__init__(task, width, stack(num_layers, layer))
-        self.channels, self.heads = channels, heads
+        super().__init__(task, channels, stack(num_layers, layer), dropout, width=width, heads=heads)
+        self.heads = heads
 
     def run(self, batch: GraphBatch) -> Tensor:
         h, edges = self.encoder(batch), Edges.of(batch)

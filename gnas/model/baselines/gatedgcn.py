@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,12 +27,14 @@ class GatedGCN(Baseline):
     edge state that leaves the last layer, so it is not computed, and its batch norm is left out.
     """
 
+    name = "gatedgcn"
+    widths: ClassVar = {4: (70, 70, 70), 16: (70, 78, 78)}  # 16 layers keep 70 on ZINC: the paper's 0.41M weights
+
     def __init__(self, task: Task, channels: int = 70, num_layers: int = 4, dropout: float = 0.0) -> None:
         def layer(number: int) -> GatedGCNLayer:
             return GatedGCNLayer(channels, dropout, last=number == num_layers - 1)
 
-        super().__init__(task, channels, stack(num_layers, layer))
-        self.channels = channels
+        super().__init__(task, channels, stack(num_layers, layer), dropout)
         self.edge_encoder = nn.Linear(1, channels)
 
     def run(self, batch: GraphBatch) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -22,6 +24,9 @@ class GCN(Baseline):
     instead, :math:`D_{in}^{-1} A`: the benchmark's first GCN, the one behind the figures that the paper quotes.
     """
 
+    name = "gcn"
+    widths: ClassVar = {4: (145, 146, 146), 16: (172, 172, 172)}
+
     def __init__(
         self,
         task: Task,
@@ -31,8 +36,9 @@ class GCN(Baseline):
         normalization: str = "symmetric",
     ) -> None:
         choose(normalization, NORMALIZATIONS, "normalization")
-        super().__init__(task, channels, stack(num_layers, lambda _: GCNLayer(channels, dropout)))
-        self.channels, self.normalization = channels, normalization
+        layers = stack(num_layers, lambda _: GCNLayer(channels, dropout))
+        super().__init__(task, channels, layers, dropout, normalization=normalization)
+        self.normalization = normalization
 
     def run(self, batch: GraphBatch) -> Tensor:
         h = self.encoder(batch)

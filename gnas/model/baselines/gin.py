@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -20,10 +22,12 @@ class GIN(Baseline):
     read out by summing its nodes, whatever readout the task names.
     """
 
+    name = "gin"
+    widths: ClassVar = {4: (110, 110, 110), 16: (124, 124, 120)}
+
     def __init__(self, task: Task, channels: int = 110, num_layers: int = 4, dropout: float = 0.0) -> None:
         layers = stack(num_layers, lambda _: GINLayer(channels, dropout))
-        super().__init__(task, channels, layers, GINHead(task, channels, num_layers + 1))
-        self.channels = channels
+        super().__init__(task, channels, layers, dropout, head=GINHead(task, channels, num_layers + 1))
 
     def run(self, batch: GraphBatch) -> Tensor:
         hidden = [self.encoder(batch)]

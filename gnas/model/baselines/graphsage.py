@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -23,9 +25,11 @@ class GraphSage(Baseline):
     Up to :math:`u_i / \|u_i\|_2` this is PyG's ``SAGEConv(aggr="max", project=True, normalize=True)``.
     """
 
+    name = "graphsage"
+    widths: ClassVar = {4: (90, 89, 90), 16: (101, 101, 101)}
+
     def __init__(self, task: Task, channels: int = 90, num_layers: int = 4, dropout: float = 0.0) -> None:
-        super().__init__(task, channels, stack(num_layers, lambda _: GraphSageLayer(channels, dropout)))
-        self.channels = channels
+        super().__init__(task, channels, stack(num_layers, lambda _: GraphSageLayer(channels, dropout)), dropout)
 
 
 class GraphSageLayer(nn.Module):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -16,10 +18,13 @@ class MLP(Baseline):
     As in the benchmark there is no BatchNorm and no residual, and the encoder of continuous input is the first layer.
     """
 
+    name = "mlp"
+    widths: ClassVar = {4: (150, 150, 168), 16: (174, 174, 178)}
+
     def __init__(self, task: Task, channels: int = 150, num_layers: int = 4, dropout: float = 0.0) -> None:
         layers = stack(num_layers, lambda _: MLPLayer(channels, dropout))
-        super().__init__(task, channels, layers if task.categories else layers[1:])
-        self.channels, self.dropout = channels, dropout
+        super().__init__(task, channels, layers if task.categories else layers[1:], dropout, num_layers=num_layers)
+        self.dropout = dropout
 
     def run(self, batch: GraphBatch) -> Tensor:
         h = self.encoder(batch)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -23,11 +25,14 @@ class MoNet(Baseline):
     The sum over j and k is PyG's ``GMMConv(aggr="add")`` on :math:`u`, without root weight and bias.
     """
 
+    name = "monet"
+    widths: ClassVar = {4: (90, 90, 90), 16: (101, 102, 101)}
+
     def __init__(
         self, task: Task, channels: int = 90, num_layers: int = 4, dropout: float = 0.0, kernels: int = 3
     ) -> None:
-        super().__init__(task, channels, stack(num_layers, lambda _: MoNetLayer(channels, dropout, kernels)))
-        self.channels = channels
+        layers = stack(num_layers, lambda _: MoNetLayer(channels, dropout, kernels))
+        super().__init__(task, channels, layers, dropout, kernels=kernels)
 
     def run(self, batch: GraphBatch) -> Tensor:
         h, edges = self.encoder(batch), Edges.of(batch)

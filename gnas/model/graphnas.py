@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gnas.arch.graphnas import GraphNASArchitecture, LayerChoice
 from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels.aggregate import aggregate, edge_scores, weighted_sum
 from gnas.model.baselines.base import BatchNorm, Edges
-from gnas.model.graphnas_space import GraphNASArchitecture, LayerChoice
 from gnas.model.network import GraphModule
 from gnas.model.task import Encoder, Head, Task
 
@@ -158,6 +158,7 @@ class GraphNASNetwork(GraphModule):
     def __init__(self, architecture: GraphNASArchitecture, task: Task) -> None:
         super().__init__()
         self.architecture, self.task = architecture, task
+        self.options = {"dropout": 0.0}
         self.encoder = Encoder(task, architecture.channels)
         width, last = architecture.channels, len(architecture.layers) - 1
         self.layers = nn.ModuleList()

@@ -9,11 +9,12 @@ from samples import assert_near, gradients, pad, shake
 from torch import Tensor
 from torch_geometric.data import Batch
 
+from gnas.arch.graphnas import ACTIVATIONS as NAMES
+from gnas.arch.graphnas import AGGREGATORS, ATTENTIONS, GraphNASArchitecture, LayerChoice
 from gnas.graph import GraphBatch
 from gnas.model.baselines.base import Edges
-from gnas.model.graphnas_layers import ACTIVATIONS, GraphNASLayer, GraphNASNetwork, count_weights
-from gnas.model.graphnas_space import ACTIVATIONS as NAMES
-from gnas.model.graphnas_space import AGGREGATORS, ATTENTIONS, GraphNASArchitecture, LayerChoice
+from gnas.model.build import build_network
+from gnas.model.graphnas import ACTIVATIONS, GraphNASLayer, GraphNASNetwork, count_weights
 from gnas.model.task import Task
 
 TASK = Task("node", "regression", 2, in_channels=4)
@@ -92,13 +93,13 @@ def architecture(activation: str = "relu") -> GraphNASArchitecture:
 
 
 def test_padding_changes_nothing(batch: Batch) -> None:
-    network = shake(architecture().build(TASK).double())
+    network = shake(build_network(architecture(), TASK).double())
     graph = GraphBatch.from_pyg(batch)
     assert_near(network(pad(graph))[: graph.num_nodes], network(graph), 1e-10)
 
 
 def test_large_scores_do_not_overflow(batch: Batch) -> None:
-    network = architecture("elu").build(TASK).double()
+    network = build_network(architecture("elu"), TASK).double()
     with torch.no_grad():
         for layer in network.layers:
             for vector in layer.vectors:
@@ -119,6 +120,6 @@ def test_activations() -> None:
 def test_weights_are_counted(level: str) -> None:
     task = Task(level, "classification", 3, categories=(5, 3))
     for found in (architecture(), GraphNASArchitecture((LayerChoice("linear", "mlp", "elu", 6, 16),))):
-        network = found.build(task)
+        network = build_network(found, task)
         assert isinstance(network, GraphNASNetwork)
         assert network.num_weights() == count_weights(found.layers, found.channels, task)

@@ -6,14 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from gnas.arch.authors import load_genotype
-from gnas.arch.genotype import Genotype
+from gnas.arch.genotype import CellGenotype
 from gnas.errors import InputError, choose, located
-from gnas.files import digits, mapping, of_format, parse_yaml, read_text, sequence, short, write_atomic
-from gnas.model.network import GraphModule
-from gnas.model.task import Task
+from gnas.files import digits, mapping, of_format, parse_yaml, sequence, short, write_atomic
 
 ATTENTIONS = ("gat", "gcn", "cos", "const", "sym-gat", "linear", "gene_linear")
 AGGREGATORS = ("sum", "mean-pooling", "max-pooling", "mlp")
@@ -45,11 +42,10 @@ class LayerChoice:
 
 @dataclass(frozen=True)
 class GraphNASArchitecture:
-    """What a GraphNAS search finds. It is no genotype of GAP cells, but answers the same questions.
+    """The result of a GraphNAS search: layers with their own widths. ``channels`` is the width of the input embedding."""
 
-    ``id``, ``depth()``, ``formulas()``, ``to_yaml()`` and ``save()`` are a genotype's; ``build(task)`` makes the network,
-    since its widths are part of the architecture. ``channels`` is the width of the input embedding.
-    """
+    kind: ClassVar[str] = "graphnas"
+    cells: ClassVar[tuple[CellGenotype, ...]] = ()
 
     layers: tuple[LayerChoice, ...]
     channels: int = 64
@@ -66,19 +62,24 @@ class GraphNASArchitecture:
         """Ten hex digits of the content."""
         return hashlib.sha256(self.to_yaml().encode()).hexdigest()[:10]
 
+    @property
+    def title(self) -> str:
+        return f"graphnas {self.id}"
+
     def depth(self) -> int:
         """Every layer passes messages."""
         return len(self.layers)
 
     def formulas(self) -> tuple[str, ...]:
-        """One formula a layer, such as ``relu(sum(gat, 4 x 16))``."""
+        """One formula per layer, such as ``relu(sum(gat, 4 x 16))``."""
         return tuple(str(layer) for layer in self.layers)
 
-    def build(self, task: Task) -> GraphModule:
-        """The network, not trained."""
-        from gnas.model.graphnas_layers import GraphNASNetwork
+    def with_output(self, output: str) -> GraphNASArchitecture:
+        return self
 
-        return GraphNASNetwork(self, task)
+    def to_dict(self) -> dict[str, Any]:
+        """What the description of a trained network holds of it."""
+        return {"genotype": self.to_yaml()}
 
     def to_yaml(self) -> str:
         lines = ["format: gnas-graphnas", "version: 1", f"channels: {self.channels}", "layers:"]
@@ -99,28 +100,9 @@ class GraphNASArchitecture:
                     layers.append(_layer_from(entry))
             return cls(tuple(layers), digits(document["channels"], "channels"))
 
-    @classmethod
-    def load(cls, path: str | Path) -> GraphNASArchitecture:
-        """Read a file that ``save`` wrote."""
-        return cls.from_yaml(read_text(path), str(path))
-
     def save(self, path: str | Path) -> Path:
         """Write the YAML file; a crash leaves the old file or the new one."""
         return write_atomic(path, self.to_yaml())
-
-
-def architecture_from_yaml(text: str) -> Genotype | GraphNASArchitecture:
-    """What a ``to_yaml`` wrote, of either kind."""
-    return (GraphNASArchitecture if _is_graphnas(text) else Genotype).from_yaml(text)
-
-
-def load_architecture(path: str | Path) -> Genotype | GraphNASArchitecture:
-    """An architecture file of either kind; genotypes may be in the authors' formats."""
-    return GraphNASArchitecture.load(path) if _is_graphnas(read_text(path)) else load_genotype(path)
-
-
-def _is_graphnas(text: str) -> bool:
-    return text.startswith("format: gnas-graphnas")
 
 
 def _layer_from(entry: object) -> LayerChoice:
