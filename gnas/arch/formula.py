@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
+from gnas.arch.operation import operation_names
 from gnas.errors import InputError
 
-FILTERS = ("identity", "sparse", "dense", "skip")
-PAPER_AGGREGATORS = ("sum", "mean", "max")
-AGGREGATORS = (*PAPER_AGGREGATORS, "symmetric")
+FILTERS, AGGREGATORS = operation_names("filter"), operation_names("aggregator")
+PAPER_AGGREGATORS = operation_names("aggregator", in_paper=True)
 
 
 def check_name(name: object) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gnas.arch.operation import Look
 from gnas.errors import InputError
 from gnas.files import write_atomic
-from gnas.report.palette import FAINT, INK, LIGHT, Style
+from gnas.report.palette import FAINT, INK, LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,10 +49,10 @@ def sheet(
     return figure, axes
 
 
-def line(style: Style) -> dict[str, Any]:
-    """Keyword arguments of ``Axes.plot`` for a style."""
-    dash = (0, tuple(length / style.width * 1.2 for length in style.dash)) if style.dash else "solid"
-    return {"color": style.colour, "linestyle": dash, "linewidth": style.width, "marker": MARKERS[style.marker]}
+def line(look: Look) -> dict[str, Any]:
+    """Keyword arguments of ``Axes.plot`` for a look."""
+    dash = (0, tuple(length / look.width * 1.2 for length in look.dash)) if look.dash else "solid"
+    return {"color": look.colour, "linestyle": dash, "linewidth": look.width, "marker": MARKERS[look.marker]}
 
 
 def marks(length: int) -> dict[str, Any]:

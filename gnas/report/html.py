@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gnas.arch.genotype import Genotype
+from gnas.arch.operation import operation_names
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.model.task import UNITS
@@ -15,7 +16,7 @@ from gnas.report.answer import answer, facts
 from gnas.report.figures import comparison_pictures, job_pictures
 from gnas.report.frames import build_frames
 from gnas.report.layout import layout_cell, layout_key, rows_needed
-from gnas.report.palette import in_order
+from gnas.report.palette import sort_operations
 from gnas.report.record import Job, legible, read_job, signature
 from gnas.report.reuse import snippets
 from gnas.report.svg import svg
@@ -125,7 +126,7 @@ def render_comparison(jobs: list[Job]) -> str:
         sections=sections,
         runs=runs_table(jobs),
         pictures=comparison_pictures(jobs),
-        keys=[(name, svg(layout_key(name), page=True)) for name in in_order(every)],
+        keys=[(name, svg(layout_key(name), page=True)) for name in sort_operations(every)],
         refresh=0,
         versions=values_table("Versions of what wrote this page.", package_versions(*PACKAGES)),
     )
@@ -157,10 +158,10 @@ def _template(name: str) -> Any:
 
 def _keys(genotype: Genotype | None) -> list[tuple[str, str]]:
     """Operations with a piece of their line."""
-    names = (
-        in_order(set(genotype.operations()) | {"identity", "sparse", "dense", "sum", "mean", "max"}) if genotype else []
-    )
-    return [(name, svg(layout_key(name), page=True)) for name in names]
+    if genotype is None:
+        return []
+    usual = (*operation_names("filter", in_paper=True), *operation_names("aggregator", in_paper=True))
+    return [(name, svg(layout_key(name), page=True)) for name in sort_operations({*genotype.operations(), *usual})]
 
 
 def _cells(genotype: Genotype | None) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from itertools import chain
 from gnas.arch.architecture import Architecture
 from gnas.arch.genotype import CellGenotype, Link
 from gnas.errors import InputError
-from gnas.report.palette import BAND, FAINT, INK, PAPER, in_order, style
+from gnas.report.palette import BAND, FAINT, INK, PAPER, look_of, sort_operations
 from gnas.report.shapes import Box, Curve, Drawing, Group, Point, Shape, Text, arrow, marker, moved
 
 GUTTER, PITCH, EDGE = 68.0, 86.0, 12.0  # level names, a column, the margin
@@ -176,7 +176,7 @@ def _bands(rows: tuple[int, int], width: float) -> Iterator[Shape]:
 
 
 def _link(cell: CellGenotype, link: Link, number: int, places: dict[int, Point]) -> Group:
-    look = style(link.operation)
+    look = look_of(link.operation)
     (x0, y0), (x1, y1) = places[link.source], places[link.target]
     start, end = y0 + NODE / 2, y1 - NODE / 2
     chip = end - 11 - CHIP / 2
@@ -194,7 +194,7 @@ def _link(cell: CellGenotype, link: Link, number: int, places: dict[int, Point])
 
 
 def _chip(operation: str, x: float, y: float) -> Iterator[Shape]:
-    look = style(operation)
+    look = look_of(operation)
     name = operation if len(operation) <= LONGEST else operation[: LONGEST - 1] + "…"
     width = len(name) * LETTER * 11 + 26
     yield Box(x - width / 2, y - CHIP / 2, width, CHIP, CHIP / 2, PAPER, look.colour, 1.2)
@@ -221,14 +221,14 @@ def _formula(lines: list[str], y: float) -> Group:
 
 def _role(cell: CellGenotype) -> str:
     counts = cell.aggregations()
-    parts = (f"{name} ×{counts[name]}" if counts[name] > 1 else name for name in in_order(set(counts)))
+    parts = (f"{name} ×{counts[name]}" if counts[name] > 1 else name for name in sort_operations(set(counts)))
     return "aggregates: " + ", ".join(parts) if counts else "no message passing"
 
 
 def _legend(cells: Iterable[CellGenotype], width: float) -> tuple[Group, float]:
     """Which line is which operation, and what double borders and faded branches mean."""
     cells = list(cells)
-    items = [_sample(name) for name in in_order({link.operation for cell in cells for link in cell.links})]
+    items = [_sample(name) for name in sort_operations({link.operation for cell in cells for link in cell.links})]
     items.append(_note("double border: part of the output"))
     if any(set(cell.present()) - cell.live() for cell in cells):
         items.append(_note("faded: reaches no output"))
@@ -242,7 +242,7 @@ def _legend(cells: Iterable[CellGenotype], width: float) -> tuple[Group, float]:
 
 
 def _sample(operation: str) -> tuple[Group, float]:
-    look = style(operation)
+    look = look_of(operation)
     shapes: tuple[Shape, ...] = (
         Curve((0, LEGEND / 2), (((30, LEGEND / 2),),), look.colour, look.width, look.dash),
         marker(look.marker, 15, LEGEND / 2, 9, look.colour),

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gnas.arch.formula import FILTERS, PAPER_AGGREGATORS
 from gnas.arch.genotype import Genotype
+from gnas.arch.operation import operation_names
 from gnas.report.axes import head, legend, plain_log, save, sheet, whole_counts
 from gnas.report.budgets import best_so_far
-from gnas.report.palette import INK, LIGHT, SERIES, in_order, style
+from gnas.report.palette import INK, LIGHT, SERIES, look_of, sort_operations
 from gnas.report.trajectories import (
     alpha_trajectories,
     depth_rounds,
@@ -43,13 +43,13 @@ def operation_distribution(genotypes: Mapping[str, Genotype]) -> Figure:
     figure, axes = sheet(1, 2, share=False)
     for panel, title, levels in zip(axes, ("filters", "aggregators"), ((1, 3), (2,)), strict=True):
         counts = {name: _level_counts(genotype, levels) for name, genotype in genotypes.items()}
-        usual = {*FILTERS[:3]} if levels == (1, 3) else {*PAPER_AGGREGATORS, "identity"}
-        names = in_order(usual.union(*counts.values()))
+        usual = {"identity", *operation_names("filter" if levels == (1, 3) else "aggregator", in_paper=True)}
+        names = sort_operations(usual.union(*counts.values()))
         width = 0.8 / max(len(counts), 1)
         handles = []
         for series, found in enumerate(counts.values()):
             places = [place + (series - (len(counts) - 1) / 2) * width for place in range(len(names))]
-            looks = [style(name) if len(counts) == 1 else SERIES[series % len(SERIES)] for name in names]
+            looks = [look_of(name) if len(counts) == 1 else SERIES[series % len(SERIES)] for name in names]
             colours, hatches = [look.colour for look in looks], [look.hatch for look in looks]
             heights = [found[name] for name in names]
             bars = panel.bar(places, heights, width * 0.9, color=colours, hatch=hatches, edgecolor="white")

@@ -10,7 +10,7 @@ from gnas.arch.formula import PAPER_AGGREGATORS
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.report.axes import head, legend, line, marks, sheet, whole_counts, whole_epochs
-from gnas.report.palette import FAINT, INK, LIGHT, SERIES, in_order, style
+from gnas.report.palette import FAINT, INK, LIGHT, SERIES, look_of, sort_operations
 from gnas.run.words import direction, unit
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def alpha_trajectories(history: Sequence[Record], space: SearchSpace, level: int
         handles = []
         for place, name in enumerate(candidates):
             values = [[link[place] for link in epoch] for epoch in shares]
-            look = style(name)
+            look = look_of(name)
             panel.fill_between(
                 epochs, [min(v) for v in values], [max(v) for v in values], color=look.colour, alpha=0.12, linewidth=0
             )
@@ -74,14 +74,14 @@ def draw_counts(panel: Axes, history: Sequence[Record]) -> tuple[list[Any], list
     if not records:
         raise InputError("this history holds no counts of operations")
     epochs = [record["epoch"] for record in records]
-    names = in_order({"identity", *PAPER_AGGREGATORS}.union(*(record["second_level"] for record in records)))
+    names = sort_operations({"identity", *PAPER_AGGREGATORS}.union(*(record["second_level"] for record in records)))
     edges = [epoch - 0.5 for epoch in epochs] + [epoch + 0.5 for epoch in epochs[-1:]]
     floor, handles = [0] * len(records), []
     for name in names:
         top = [low + record["second_level"].get(name, 0) for low, record in zip(floor, records, strict=True)]
         look: dict[str, Any] = {
-            "facecolor": style(name).colour,
-            "hatch": style(name).hatch,
+            "facecolor": look_of(name).colour,
+            "hatch": look_of(name).hatch,
             "edgecolor": "white",
             "linewidth": 0.8,
         }

@@ -68,14 +68,13 @@ class Leaderboard:
 
     def table(self) -> Table[Row]:
         """The leaderboard as a table. Networks that a search found stand out."""
-        metric = self.metric
-        label, show = unit(metric), partial(format_metric, metric)
+        metric, label = self.metric, unit(self.metric)
         columns = (
             Column[Row]("network", "name", text=lambda row: f"{row.name} (found)" if row.found else row.name),
             Column[Row](f"test {label}", "mean", text=lambda row: format_spread(metric, row.mean, row.std, row.seeds)),
             Column[Row]("standard deviation", "std", csv_only=True),
             Column[Row]("seeds", "seeds"),
-            Column[Row](f"validation {label}", "val", show),
+            Column[Row]("validation", "val", partial(format_metric, metric)),
             Column[Row]("weights", "num_weights", show_count),
             Column[Row]("depth", "depth"),
             Column[Row]("s per epoch", "seconds_per_epoch", "{:.2f}".format),

@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from strategies import cells, genotypes
 
 from gnas.arch.genotype import CellGenotype, Genotype
+from gnas.arch.operation import OPERATIONS_INFO
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.report import draw_cell, draw_genotype, save_drawing, to_png
 from gnas.report.layout import layout_cell, layout_genotype, node_name, wrap_formula
-from gnas.report.palette import OWN, STYLES, style
+from gnas.report.palette import PLUGIN_LOOKS, look_of
 from gnas.report.shapes import Box, Group, Text
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -126,10 +127,10 @@ def test_files_by_their_ending(tmp_path: Path) -> None:
 
 
 def test_each_operation_differs_in_more_than_colour() -> None:
-    looks = [(look.dash, look.marker, look.width) for look in STYLES.values()]
+    looks = [(look.dash, look.marker, look.width) for look in (info.look for info in OPERATIONS_INFO.values())]
     assert len({look[:2] for look in looks}) == len(looks)
-    assert style("my_own") in OWN
-    assert style("my_own") == style("my_own")
+    assert look_of("my_own") in PLUGIN_LOOKS
+    assert look_of("my_own") == look_of("my_own")
 
 
 @pytest.mark.parametrize("width", [8, 20, 45])

@@ -1,0 +1,106 @@
+"""What each built-in operation is: its name, its level, its formula, and how drawings and plots show it.
+
+A new built-in operation has one entry here and one class in ``gnas/model/operations.py``. Operations of plugins have no
+entry: drawings give them a look of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+# The colours of Okabe and Ito, which colour-blind readers can tell apart.
+GREY, ORANGE, BLUE, VERMILLION = "#808080", "#E69F00", "#0072B2", "#D55E00"
+GREEN, PURPLE, SKY = "#009E73", "#CC79A7", "#56B4E9"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a line, a marker or a bar looks. Two looks differ in more than the colour, so that prints in grey work too.
+
+    Args:
+        colour: Hexadecimal RGB.
+        dash: Lengths of strokes and gaps in pixels. Empty: a solid line.
+        marker: Name of a shape in ``gnas/report/shapes.py``.
+        hatch: Pattern of bars, as matplotlib writes it.
+        width: Width of lines in pixels.
+    """
+
+    colour: str
+    dash: tuple[float, ...]
+    marker: str
+    hatch: str
+    width: float = 2.0
+
+
+@dataclass(frozen=True)
+class OperationInfo:
+    """One built-in operation.
+
+    Args:
+        name: Name in genotypes, formulas and settings.
+        level: ``filter`` (levels 1 and 3 of a cell), ``aggregator`` (level 2), or ``search`` (never in a genotype).
+        formula: What it computes, for the documentation.
+        label: What it does, in a few words.
+        look: How drawings and plots show it.
+        in_paper: Whether the paper's search space has it as a candidate.
+    """
+
+    name: str
+    level: Literal["filter", "aggregator", "search"]
+    formula: str
+    label: str
+    look: Look
+    in_paper: bool = True
+
+
+_DECLARED = (
+    OperationInfo("identity", "filter", "H", "no change", Look(GREY, (), "square", "", 1.6)),
+    OperationInfo(
+        "sparse", "filter", "diag(sigmoid(fc([H, H_in]))) H", "one gate per node", Look(ORANGE, (6, 3), "diamond", "//")
+    ),
+    OperationInfo(
+        "dense",
+        "filter",
+        "sigmoid(fc([H, H_in])) * H",
+        "one gate per node and channel",
+        Look(BLUE, (), "disc", "\\\\", 2.6),
+    ),
+    OperationInfo(
+        "sum", "aggregator", "sum of H_j over neighbours j", "sum of neighbours", Look(VERMILLION, (), "up", "x", 2.6)
+    ),
+    OperationInfo(
+        "mean",
+        "aggregator",
+        "mean of H_j over neighbours j",
+        "mean of neighbours",
+        Look(GREEN, (9, 3, 2, 3), "down", "-", 2.2),
+    ),
+    OperationInfo(
+        "max",
+        "aggregator",
+        "maximum of H_j over neighbours j, per channel",
+        "maximum of neighbours",
+        Look(PURPLE, (3, 2), "hexagon", "+", 2.4),
+    ),
+    OperationInfo(
+        "symmetric",
+        "aggregator",
+        "sum of H_j / sqrt(d_i d_j) over neighbours j",
+        "sum of neighbours, scaled by degrees",
+        Look(SKY, (), "left", "o", 2.4),
+        in_paper=False,
+    ),
+    OperationInfo("skip", "filter", "H", "no operation", Look(GREY, (1.5, 3), "dash", "--", 1.6), in_paper=False),
+    OperationInfo("zero", "search", "0", "no link", Look(GREY, (1, 2), "cross", "/", 1.4), in_paper=False),
+)
+OPERATIONS_INFO = {info.name: info for info in _DECLARED}
+
+
+def operation_names(level: str, *, in_paper: bool = False) -> tuple[str, ...]:
+    """Names of the operations of a level, in order. ``in_paper`` limits them to the candidates of the paper.
+
+    >>> operation_names("aggregator"), operation_names("filter", in_paper=True)
+    (('sum', 'mean', 'max', 'symmetric'), ('identity', 'sparse', 'dense'))
+    """
+    return tuple(info.name for info in _DECLARED if info.level == level and (info.in_paper or not in_paper))

@@ -1,0 +1,22 @@
+"""Declarations of operations: complete, in one order, and as the modules that compute them."""
+
+from gnas.arch.formula import AGGREGATORS, FILTERS, PAPER_AGGREGATORS
+from gnas.arch.operation import OPERATIONS_INFO, operation_names
+from gnas.model.operations import OPERATIONS
+
+
+def test_names_and_levels() -> None:
+    assert FILTERS == ("identity", "sparse", "dense", "skip")
+    assert AGGREGATORS == (*PAPER_AGGREGATORS, "symmetric") == ("sum", "mean", "max", "symmetric")
+    assert operation_names("search") == ("zero",)
+
+
+def test_every_module_is_declared() -> None:
+    assert set(OPERATIONS) <= set(OPERATIONS_INFO)
+
+
+def test_every_declaration_says_what_it_does() -> None:
+    for name, info in OPERATIONS_INFO.items():
+        assert info.name == name
+        assert info.formula
+        assert info.label
