@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# One worker per core; a worker that has no tests left takes some from the others.
+PARALLEL ?= -n logical --maxprocesses 8 --dist worksteal
 
 .PHONY: demo test test-gpu docs clean
 
@@ -13,7 +15,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(MAKE) docs
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-gpu: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m gpu -rs

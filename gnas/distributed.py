@@ -243,7 +243,7 @@ def norms_are_shared() -> bool:
 def normalise(h: Tensor, mask: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """``h`` (``[count, nodes, channels]``) less its mean, over its deviation, both of the nodes of all processes that ``mask``
     keeps; also returns mean, biased variance and how many nodes they are of."""
-    return _Normalise.apply(h, mask, eps)  # type: ignore[no-any-return]
+    return _Normalise.apply(h, mask, eps)  # type: ignore[no-untyped-call]
 
 
 class _Normalise(torch.autograd.Function):

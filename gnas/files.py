@@ -114,14 +114,14 @@ class _Strict:
         self.level -= 1
         return node
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict:
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             if str(key.value) in seen:
                 problem = f"key {reprlib.repr(key.value)} is given twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             seen.add(str(key.value))
-        return super().construct_mapping(node, deep)  # type: ignore[misc]
+        return super().construct_mapping(node, deep)  # type: ignore[misc, no-any-return]
 
 
 class _PlainLoader(_Strict, yaml.BaseLoader):

@@ -36,7 +36,7 @@ def resolve(name: str, ours: Mapping[str, Callable[..., Any]], group: str, what:
 def load(point: EntryPoint) -> Callable[..., Any]:
     """Import what an entry point names."""
     try:
-        part = point.load()
+        part: Callable[..., Any] = point.load()
     except (ImportError, AttributeError) as error:
         raise InputError(f"{point.group} {point.name!r} ({point.value}) cannot be imported: {error}") from error
     if not callable(part):

@@ -77,7 +77,7 @@ class SearchSpace:
 
     def size(self, num_cells: int = 1) -> int:
         """The number of different genotypes with ``num_cells`` cells."""
-        return prod(len(options) for options in self.choices()) ** num_cells
+        return int(prod(len(options) for options in self.choices()) ** num_cells)
 
     def sample(self, rng: np.random.Generator, num_cells: int = 4) -> Genotype:
         """A genotype drawn uniformly from the space."""

@@ -6,7 +6,7 @@ than one expects of a graph of this size), a network can only guess it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -34,7 +34,7 @@ def measure_names(asked: str | Sequence[str]) -> tuple[str, ...]:
 
 def measures(batch: GraphBatch, names: Sequence[str], dtype: torch.dtype) -> Tensor:
     """``[nodes, names]``, each column a logarithm: a ratio counts, not a difference."""
-    counts = {"degree": batch.neighbors.degree, "size": lambda: batch.members.degree().index_select(0, batch.batch)}
+    counts: dict[str, Callable[[], Tensor]] = {"degree": batch.neighbors.degree, "size": lambda: batch.members.degree().index_select(0, batch.batch)}
     return torch.stack([torch.log1p(counts[name]().to(dtype)) for name in names], dim=1)
 
 

@@ -64,7 +64,8 @@ def _uses_kernels(h: Tensor) -> bool:
     return implementation(h.device) == "triton" and h.dtype != torch.float64
 
 
-@torch._disable_dynamo  # torch.compiler.disable, but for importing the compiler now: a thousand modules, mostly for nothing
+# torch.compiler.disable imports the compiler at once: a thousand modules, mostly for nothing.
+@torch._disable_dynamo  # type: ignore[attr-defined]
 def _untraced(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 

@@ -19,7 +19,7 @@ def product(h: Tensor, weight: Tensor) -> Tensor:
     # In mixed precision autograd keeps track of the types; a compiler makes kernels of its own.
     own = torch.is_autocast_enabled("cuda") or torch.compiler.is_compiling()
     if h.is_cuda and not own and h.is_contiguous():
-        return _Product.apply(h, weight)  # type: ignore[no-any-return]
+        return _Product.apply(h, weight)  # type: ignore[no-untyped-call]
     return torch.bmm(h, weight)
 
 
