@@ -117,7 +117,7 @@ def run_strategies(begun: Begun, asked: Asked, usual_seeds: bool) -> None:
                 runner=begun.runner,
             )
         picture = plots.best_so_far(comparison)
-        pictures = [plots.save(picture, begun.folder / f"strategies.{kind}") for kind in ("svg", "png")]
+        pictures = [plots.save_plot(picture, begun.folder / f"strategies.{kind}") for kind in ("svg", "png")]
         run.write_json("result", {"strategies": comparison.to_dict()["rows"]})
     show_strategies(screen, comparison)
     report = write_report(begun.folder)

@@ -15,10 +15,18 @@ from gnas.paper.rows import line as table_line
 from gnas.paper.rows import ours
 from gnas.paper.shelf import Shelf
 from gnas.report import plots
-from gnas.report.axes import head, legend, line, save, sheet, whole_counts, whole_epochs
+from gnas.report.axes import (
+    add_legend,
+    line_style,
+    new_figure,
+    save_plot,
+    set_heading,
+    use_whole_counts,
+    use_whole_epochs,
+)
 from gnas.report.draw import save_drawing
 from gnas.report.palette import FAINT, LIGHT, SERIES
-from gnas.report.trajectories import draw_counts
+from gnas.report.trajectories import draw_operation_counts
 from gnas.run.words import direction, unit
 
 if TYPE_CHECKING:
@@ -48,7 +56,7 @@ def pictures(
         return []
     figure, caption = found
     for kind in kinds:
-        save(figure, folder / f"{item}{kind}")
+        save_plot(figure, folder / f"{item}{kind}")
     return [Picture(folder / f"{item}.svg", caption)]
 
 
@@ -87,7 +95,7 @@ def _depth(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
     curves = {name: points for name, points in metric_curves(wanted, shelf).items() if points}
     if not any(found) and not curves:
         return None
-    figure, (left, right) = sheet(1, 2, width=9.5, height=3.4)
+    figure, (left, right) = new_figure(1, 2, width=9.5, height=3.4)
     _found_panel(left, found)
     _curves_panel(figure, right, curves)
     return figure, (
@@ -130,18 +138,18 @@ def _found_panel(panel: Axes, found: Sequence[Mapping[int, int]]) -> None:
     starts = sorted(set().union(*found))
     if starts:
         panel.plot(starts, starts, color=LIGHT[FAINT], linestyle=(0, (4, 3)), linewidth=1.2)
-        looks: list[dict[str, Any]] = [line(SERIES[0]), line(SERIES[1])]
+        looks: list[dict[str, Any]] = [line_style(SERIES[0]), line_style(SERIES[1])]
         handles: list[Any] = []
         for depths, look in zip(found, looks, strict=True):
             handles += panel.plot(sorted(depths), [depths[start] for start in sorted(depths)], **look, markersize=6)
-        legend(panel, handles, ("first search", "Algorithm 1"), loc="upper left")
+        add_legend(panel, handles, ("first search", "Algorithm 1"), loc="upper left")
         panel.set_ylim(bottom=0)
-        whole_epochs(panel)
-        whole_counts(panel)
+        use_whole_epochs(panel)
+        use_whole_counts(panel)
     else:
         _not_run(panel)
     panel.set_xlabel("initial depth (cells)")
-    head(panel, "searched depth (cells)")
+    set_heading(panel, "searched depth (cells)")
 
 
 def _not_run(panel: Axes) -> None:
@@ -155,12 +163,14 @@ def _curves_panel(figure: Figure, panel: Axes, curves: Mapping[str, Mapping[int,
     for number, points in enumerate(curves.values()):
         depths = sorted(points)
         means, spreads = ([points[depth][place] for depth in depths] for place in (0, 1))
-        handles.append(panel.errorbar(depths, means, yerr=spreads, **line(SERIES[number % len(SERIES)]), markersize=5))
+        handles.append(
+            panel.errorbar(depths, means, yerr=spreads, **line_style(SERIES[number % len(SERIES)]), markersize=5)
+        )
     panel.set_xlabel("depth")
-    head(panel, f"test {unit('mae')} ({direction('mae')})")
-    whole_epochs(panel)
+    set_heading(panel, f"test {unit('mae')} ({direction('mae')})")
+    use_whole_epochs(panel)
     if curves:
-        legend(figure, handles, list(curves), loc="outside upper right", ncols=4)
+        add_legend(figure, handles, list(curves), loc="outside upper right", ncols=4)
 
 
 # -- collapse ------------------------------------------------------------------------------------------------------------
@@ -176,13 +186,13 @@ def _collapse(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
     named = [name for name in DATASETS if any(key[0] == name for key in histories)]
     if not named:
         return None
-    figure, axes = sheet(len(ROWS), len(named), width=max(4.6, 2.4 * len(named)), height=4.6)
+    figure, axes = new_figure(len(ROWS), len(named), width=max(4.6, 2.4 * len(named)), height=4.6)
     handles: list[Any] = []
     names: list[str] = []
     for place, (strategy, dataset) in enumerate((s, d) for s in ROWS for d in named):
         panel = axes[place]
         if (dataset, strategy) in histories:
-            handles, names = draw_counts(panel, histories[dataset, strategy])
+            handles, names = draw_operation_counts(panel, histories[dataset, strategy])
         else:
             _not_run(panel)
         if place < len(named):
@@ -191,6 +201,6 @@ def _collapse(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
             panel.set_xlabel("epoch")
         if place % len(named) == 0:
             panel.set_ylabel(ROWS[strategy].partition(":")[0], fontsize=9)
-    legend(figure, handles, names, loc="outside upper center", ncols=len(names))
+    add_legend(figure, handles, names, loc="outside upper center", ncols=len(names))
     caption = "; ".join(ROWS.values())
     return figure, f"Operations on the places of level 2, epoch by epoch. {caption[0].upper()}{caption[1:]}."

@@ -1,4 +1,4 @@
-"""What all plots share: sheets without global state, line styles that survive black and white, atomic files."""
+"""What all plots share: figures without global state, line styles that work in black and white, atomic files."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ MARKERS = {
 }
 
 
-def sheet(
+def new_figure(
     rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: float = HEIGHT, share: bool = False
 ) -> tuple[Figure, list[Axes]]:
-    """A figure and its axes in reading order; it belongs to no window and no global list."""
+    """A figure and its axes in reading order. The figure is not registered with pyplot."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -49,52 +49,53 @@ def sheet(
     return figure, axes
 
 
-def line(look: Look) -> dict[str, Any]:
+def line_style(look: Look) -> dict[str, Any]:
     """Keyword arguments of ``Axes.plot`` for a look."""
     dash = (0, tuple(length / look.width * 1.2 for length in look.dash)) if look.dash else "solid"
     return {"color": look.colour, "linestyle": dash, "linewidth": look.width, "marker": MARKERS[look.marker]}
 
 
-def marks(length: int) -> dict[str, Any]:
-    """About ten markers on a line, however long it is."""
+def space_markers(length: int) -> dict[str, Any]:
+    """Keyword arguments of ``Axes.plot`` for about ten markers on a line of ``length`` points."""
     return {"markevery": max(1, length // 10), "markersize": 5, "markeredgewidth": 1.2}
 
 
-def head(axes: Axes, text: str) -> None:
-    """What the y axis shows, above it where there is room for words."""
+def set_heading(axes: Axes, text: str) -> None:
+    """Say what the y axis shows. The text stands above the axis, where it has room."""
     axes.set_title(text, loc="left", fontsize=9.5, color=LIGHT[INK])
 
 
-def legend(target: Axes | Figure, handles: Sequence[Any], labels: Sequence[str], **options: Any) -> None:
-    """A frameless legend; a label may begin with an underscore."""
+def add_legend(target: Axes | Figure, handles: Sequence[Any], labels: Sequence[str], **options: Any) -> None:
+    """Add a legend without a frame. Labels that begin with an underscore are shown too."""
     safe = ["\u200b" + label if label.startswith("_") else label for label in labels]
     target.legend(list(handles), safe, **{"frameon": False, "fontsize": 9, "labelcolor": LIGHT[INK], **options})
 
 
-def whole_epochs(axes: Axes) -> None:
-    """Only whole numbers as ticks of x."""
+def use_whole_epochs(axes: Axes) -> None:
+    """Put ticks of the x axis at whole numbers only."""
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
-def whole_counts(axes: Axes) -> None:
+def use_whole_counts(axes: Axes) -> None:
+    """Put ticks of the y axis at whole numbers only."""
     from matplotlib.ticker import MaxNLocator
 
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
 
 
-def plain_log(axes: Axes) -> None:
-    """A logarithmic x axis with plain numbers."""
+def use_log_axis(axes: Axes) -> None:
+    """Make the x axis logarithmic, with ticks such as 5, 20 and 1k."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: short_number(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: shorten_number(value)))
 
 
-def short_number(value: float) -> str:
+def shorten_number(value: float) -> str:
     """``250``, ``5k``, ``2M``."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
@@ -102,19 +103,19 @@ def short_number(value: float) -> str:
     return f"{value:g}"
 
 
-def save(figure: Figure, path: str | Path) -> Path:
-    """Write a figure as ``.svg`` or ``.png``, by the name of the file; a crash leaves the old file or the new one."""
+def save_plot(figure: Figure, path: str | Path) -> Path:
+    """Write a figure to a ``.svg`` or ``.png`` file, atomically, and return its path."""
     path = Path(path)
     kind = path.suffix.lower()
     if kind == ".svg":
         return write_atomic(path, _svg(figure, path.stem, transparent=False))
     if kind == ".png":
         return write_atomic(path, _bytes(figure, "png", dpi=200))
-    raise InputError(f"{path}: a plot is written as .svg or .png; give a name that ends so")
+    raise InputError(f"{path}: a plot is written as .svg or .png; use a name with one of these endings")
 
 
 def inline_svg(figure: Figure, name: str, label: str) -> str:
-    """The figure as a part of an HTML page: its ink is the page's, ids are unique by ``name``, nothing is fetched."""
+    """The figure as a part of an HTML page, in the colours of the page. ``name`` makes its ids unique."""
     from html import escape
 
     text = _svg(figure, name, transparent=True)
@@ -127,7 +128,7 @@ def inline_svg(figure: Figure, name: str, label: str) -> str:
     return re.sub(r"<svg [^>]*?(viewBox=\"[^\"]*\")[^>]*>", lambda m: f"<svg {m[1]}{opening}", text, count=1)
 
 
-# What a page does not need: metadata, namespaces, a style sheet that would reach the whole page, ids and fonts.
+# Removed from figures on a page: metadata, namespaces, ids, fonts, and the style sheet, which would apply to all of it.
 _STRIPPED = (
     (r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", ""),
     (r"\s(?:xmlns(?::\w+)?|version)=\"[^\"]*\"", ""),
@@ -152,7 +153,7 @@ def _quiet(axes: Axes) -> None:
 
 
 def _plain_text(figure: Figure) -> None:
-    """Names are shown as they are: a dollar sign is no formula."""
+    """Show dollar signs as they are instead of as formulas."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):

@@ -9,7 +9,7 @@ from gnas.arch.genotype import CellGenotype, Genotype
 from gnas.errors import InputError
 from gnas.report.layout import layout_cell, rows_needed
 from gnas.report.record import Job
-from gnas.report.svg import svg
+from gnas.report.shapes import to_svg
 from gnas.run.words import count, format_metric, unit
 
 BUDGET = 1_500_000  # letters of drawings in one report
@@ -84,7 +84,7 @@ def _drawings(
             if (number, cell) not in numbers:
                 numbers[number, cell] = len(drawings)
                 picture = layout_cell(cell, number, rows=rows, formula=False, legend=False)
-                drawings.append((svg(picture, page=True), str(cell.tree())))
+                drawings.append((to_svg(picture, page=True), str(cell.tree())))
     return tuple(drawings), numbers
 
 

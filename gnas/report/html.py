@@ -19,7 +19,7 @@ from gnas.report.layout import layout_cell, layout_key, rows_needed
 from gnas.report.palette import sort_operations
 from gnas.report.record import Job, legible, read_job, signature
 from gnas.report.reuse import snippets
-from gnas.report.svg import svg
+from gnas.report.shapes import to_svg
 from gnas.report.tables import (
     rounds_table,
     runs_table,
@@ -126,7 +126,7 @@ def render_comparison(jobs: list[Job]) -> str:
         sections=sections,
         runs=runs_table(jobs),
         pictures=comparison_pictures(jobs),
-        keys=[(name, svg(layout_key(name), page=True)) for name in sort_operations(every)],
+        keys=[(name, to_svg(layout_key(name), page=True)) for name in sort_operations(every)],
         refresh=0,
         versions=values_table("Versions of what wrote this page.", package_versions(*PACKAGES)),
     )
@@ -161,7 +161,7 @@ def _keys(genotype: Genotype | None) -> list[tuple[str, str]]:
     if genotype is None:
         return []
     usual = (*operation_names("filter", in_paper=True), *operation_names("aggregator", in_paper=True))
-    return [(name, svg(layout_key(name), page=True)) for name in sort_operations({*genotype.operations(), *usual})]
+    return [(name, to_svg(layout_key(name), page=True)) for name in sort_operations({*genotype.operations(), *usual})]
 
 
 def _cells(genotype: Genotype | None) -> list[tuple[str, str]]:
@@ -170,7 +170,7 @@ def _cells(genotype: Genotype | None) -> list[tuple[str, str]]:
         return []
     rows = rows_needed(genotype)
     drawings = (layout_cell(c, n, rows=rows, formula=False, legend=False) for n, c in enumerate(genotype, start=1))
-    return [(svg(drawing, page=True), text) for drawing, text in zip(drawings, genotype.formulas(), strict=True)]
+    return [(to_svg(drawing, page=True), text) for drawing, text in zip(drawings, genotype.formulas(), strict=True)]
 
 
 def _task(data: dict[str, Any] | None) -> str:

@@ -14,7 +14,7 @@ from gnas.arch.architecture import Architecture
 from gnas.arch.genotype import CellGenotype, Link
 from gnas.errors import InputError
 from gnas.report.palette import BAND, FAINT, INK, PAPER, look_of, sort_operations
-from gnas.report.shapes import Box, Curve, Drawing, Group, Point, Shape, Text, arrow, marker, moved
+from gnas.report.shapes import Box, Curve, Drawing, Group, Point, Shape, Text, make_arrow, make_marker, move_shape
 
 GUTTER, PITCH, EDGE = 68.0, 86.0, 12.0  # level names, a column, the margin
 ROW, NODE, CHIP = 82.0, 24.0, 18.0  # a row, the height of a node, the height of an operation's label
@@ -48,7 +48,7 @@ def layout_cell(
         height += FORMULA * len(lines) + 8
     if legend:
         key, tall = _legend([cell], width)
-        shapes.append(moved(key, 0, height))
+        shapes.append(move_shape(key, 0, height))
         height += tall
     return Drawing(width, height, tuple(shapes), f"Cell {number}: {cell.tree()}")
 
@@ -67,7 +67,7 @@ def layout_genotype(architecture: Architecture, *, title: str = "", columns: int
         rows, height = rows_needed(line), 0.0
         for place, cell in enumerate(line):
             part = layout_cell(cell, start + place + 1, rows=rows, legend=False)
-            shapes.append(Group("cell", tuple(moved(s, place * wide, y) for s in part.shapes), part.label))
+            shapes.append(Group("cell", tuple(move_shape(s, place * wide, y) for s in part.shapes), part.label))
             height = max(height, part.height)
         y += height + 10
     if title:
@@ -76,7 +76,7 @@ def layout_genotype(architecture: Architecture, *, title: str = "", columns: int
     label = (
         f"{title or 'Genotype ' + architecture.id}: {len(cells)} cells, message-passing depth {architecture.depth()}"
     )
-    return Drawing(columns * wide, y + tall, (*shapes, moved(key, 0, y)), label)
+    return Drawing(columns * wide, y + tall, (*shapes, move_shape(key, 0, y)), label)
 
 
 def rows_needed(cells: Iterable[CellGenotype]) -> tuple[int, int]:
@@ -186,7 +186,7 @@ def _link(cell: CellGenotype, link: Link, number: int, places: dict[int, Point])
     steps.append(((x1, end - 6),))
     shapes: list[Shape] = [
         Curve((x0, start), tuple(steps), look.colour, look.width, look.dash),
-        arrow(x1, end, look.colour),
+        make_arrow(x1, end, look.colour),
         *_chip(link.operation, x1, chip),
     ]
     label = f"{node_name(link.target, number)} = {link.operation}({node_name(link.source, number)})"
@@ -198,7 +198,7 @@ def _chip(operation: str, x: float, y: float) -> Iterator[Shape]:
     name = operation if len(operation) <= LONGEST else operation[: LONGEST - 1] + "…"
     width = len(name) * LETTER * 11 + 26
     yield Box(x - width / 2, y - CHIP / 2, width, CHIP, CHIP / 2, PAPER, look.colour, 1.2)
-    yield marker(look.marker, x - width / 2 + 11, y, 8, look.colour)
+    yield make_marker(look.marker, x - width / 2 + 11, y, 8, look.colour)
     yield Text(x + 7, y, name, 11)
 
 
@@ -236,7 +236,7 @@ def _legend(cells: Iterable[CellGenotype], width: float) -> tuple[Group, float]:
     for group, wide in items:
         if x > EDGE and x + wide > width - EDGE:
             x, y = EDGE, y + LEGEND
-        shapes.append(moved(group, x, y))
+        shapes.append(move_shape(group, x, y))
         x += wide + 16
     return Group("legend", tuple(shapes)), y + LEGEND + 6
 
@@ -245,7 +245,7 @@ def _sample(operation: str) -> tuple[Group, float]:
     look = look_of(operation)
     shapes: tuple[Shape, ...] = (
         Curve((0, LEGEND / 2), (((30, LEGEND / 2),),), look.colour, look.width, look.dash),
-        marker(look.marker, 15, LEGEND / 2, 9, look.colour),
+        make_marker(look.marker, 15, LEGEND / 2, 9, look.colour),
         Text(36, LEGEND / 2, operation, 11, "start"),
     )
     return Group(f"key {operation}", shapes), 36 + len(operation) * LETTER * 11

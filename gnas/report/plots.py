@@ -1,4 +1,4 @@
-"""Plots of a search and of a comparison: values in, a matplotlib figure out. ``save`` writes SVG or PNG."""
+"""Plots of networks and strategies. Each function returns a matplotlib figure; ``save_plot`` writes it to SVG or PNG."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from gnas.arch.genotype import Genotype
 from gnas.arch.operation import operation_names
-from gnas.report.axes import head, legend, plain_log, save, sheet, whole_counts
-from gnas.report.budgets import best_so_far
+from gnas.report.axes import (
+    WIDTH,
+    add_legend,
+    line_style,
+    new_figure,
+    save_plot,
+    set_heading,
+    use_log_axis,
+    use_whole_counts,
+)
 from gnas.report.palette import INK, LIGHT, SERIES, look_of, sort_operations
 from gnas.report.trajectories import (
     alpha_trajectories,
@@ -19,6 +27,7 @@ from gnas.report.trajectories import (
     training_curves,
 )
 from gnas.run.leaderboard import Leaderboard
+from gnas.run.strategy_curves import StrategyComparison
 from gnas.run.words import direction, unit
 
 if TYPE_CHECKING:
@@ -33,14 +42,14 @@ __all__ = [
     "leaderboard",
     "operation_counts",
     "operation_distribution",
-    "save",
+    "save_plot",
     "training_curves",
 ]
 
 
 def operation_distribution(genotypes: Mapping[str, Genotype]) -> Figure:
-    """How often each operation was chosen, by genotype: filters of levels 1 and 3, aggregators of level 2."""
-    figure, axes = sheet(1, 2, share=False)
+    """How often each genotype has each operation: filters on levels 1 and 3, aggregators on level 2."""
+    figure, axes = new_figure(1, 2, share=False)
     for panel, title, levels in zip(axes, ("filters", "aggregators"), ((1, 3), (2,)), strict=True):
         counts = {name: _level_counts(genotype, levels) for name, genotype in genotypes.items()}
         usual = {"identity", *operation_names("filter" if levels == (1, 3) else "aggregator", in_paper=True)}
@@ -58,16 +67,16 @@ def operation_distribution(genotypes: Mapping[str, Genotype]) -> Figure:
         panel.set_xticks(range(len(names)), names)
         panel.set_title(title)
         panel.margins(y=0.15)
-        whole_counts(panel)
+        use_whole_counts(panel)
     axes[0].set_ylabel("links", fontsize=10)
     if len(genotypes) > 1:
-        legend(figure, handles, list(genotypes), loc="outside upper center", ncols=min(len(genotypes), 4))
+        add_legend(figure, handles, list(genotypes), loc="outside upper center", ncols=min(len(genotypes), 4))
     return figure
 
 
 def leaderboard(board: Leaderboard) -> Figure:
-    """Test metric of every network with its standard deviation over the seeds, best on top; found ones are filled."""
-    figure, (panel,) = sheet(height=max(1.6, 0.9 + 0.38 * len(board.rows)))
+    """Test metric of every network with its standard deviation over the seeds, best on top. Searched ones are filled."""
+    figure, (panel,) = new_figure(height=max(1.6, 0.9 + 0.38 * len(board.rows)))
     for place, row in enumerate(board.rows):
         look = SERIES[0] if row.found else SERIES[5]
         panel.errorbar(
@@ -91,15 +100,23 @@ def leaderboard(board: Leaderboard) -> Figure:
 
 
 def cost_against_quality(board: Leaderboard, search_seconds: float | None = None, by: str = "seconds") -> Figure:
-    """Test metric against what a network costs: ``seconds`` of one training, or its number of ``weights``.
+    """Test metric against the cost of a network.
 
-    ``search_seconds`` adds a hollow mark for the found network with the search counted.
+    Args:
+        board: The networks.
+        search_seconds: Time of the search. It adds a hollow marker for the searched network with this time included.
+        by: ``seconds`` (of one training) or ``weights``.
     """
-    figure, (panel,) = sheet()
+    figure, (panel,) = new_figure()
     for number, row in enumerate(sorted(board.rows, key=lambda row: not row.found)):
         look = SERIES[number % len(SERIES)]
         x = row.num_weights if by == "weights" else row.seconds / max(row.seeds, 1)
-        mark: dict[str, Any] = {"color": look.colour, "marker": MARK[row.found], "markersize": 9, "linestyle": "none"}
+        mark: dict[str, Any] = {
+            "color": look.colour,
+            "marker": "D" if row.found else "o",
+            "markersize": 9,
+            "linestyle": "none",
+        }
         panel.plot([x], [row.mean], **mark)
         offset: dict[str, Any] = {"xytext": (8, 5), "textcoords": "offset points", "fontsize": 9, "color": LIGHT[INK]}
         panel.annotate(row.name, (x, row.mean), fontweight="bold" if row.found else "normal", **offset)
@@ -107,14 +124,36 @@ def cost_against_quality(board: Leaderboard, search_seconds: float | None = None
             panel.plot([x, x + search_seconds], [row.mean] * 2, color=look.colour, linestyle=(0, (2, 2)), linewidth=1.2)
             panel.plot([x + search_seconds], [row.mean], **(mark | {"markerfacecolor": "none"}))
             panel.annotate("with search", (x + search_seconds, row.mean), **(offset | {"xytext": (8, -12)}))
-    plain_log(panel)
+    use_log_axis(panel)
     panel.margins(x=0.25, y=0.2)
     panel.set_xlabel(f"{'weights' if by == 'weights' else 'seconds of one training'} (log scale)")
-    head(panel, f"test {unit(board.metric)} ({direction(board.metric)})")
+    set_heading(panel, f"test {unit(board.metric)} ({direction(board.metric)})")
     return figure
 
 
-MARK = {True: "D", False: "o"}
+def best_so_far(comparison: StrategyComparison) -> Figure:
+    """Best validation metric so far against trained epochs and against seconds.
+
+    A line is the mean over the seeds and begins where every seed has a network. The shade spans the lowest and highest.
+    """
+    figure, panels = new_figure(1, 2, width=2 * WIDTH, height=3.6)
+    handles: list[object] = []
+    for panel, (cost, label) in zip(panels, (("epochs", "trained epochs"), ("seconds", "seconds")), strict=True):
+        handles = []
+        for number, name in enumerate(comparison.strategies()):
+            curve, look = comparison.curve(name, cost), SERIES[number % len(SERIES)]
+            costs = [point.cost for point in curve]
+            low, high = [point.low for point in curve], [point.high for point in curve]
+            panel.fill_between(costs, low, high, step="post", color=look.colour, alpha=0.12, linewidth=0)
+            drawn = line_style(look) | {"markersize": 5, "markeredgewidth": 1.2, "drawstyle": "steps-post"}
+            drawn["markevery"] = max(1, len(curve) // 8)
+            handles += panel.plot(costs, [point.mean for point in curve], **drawn)
+        panel.set_xlim(left=0)
+        panel.set_xlabel(label)
+    set_heading(panels[0], f"best validation {unit(comparison.metric)} so far ({direction(comparison.metric)})")
+    names = comparison.strategies()
+    add_legend(figure, handles, names, loc="outside upper center", ncols=min(len(names), 6))
+    return figure
 
 
 def _level_counts(genotype: Genotype, levels: tuple[int, ...]) -> Counter[str]:

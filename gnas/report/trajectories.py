@@ -1,4 +1,4 @@
-"""Plots of what happened epoch by epoch: how choices formed, how deep the network was, how it learned."""
+"""Plots by epoch: the weights of candidates, the chosen operations, the depth, the metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gnas.arch.formula import PAPER_AGGREGATORS
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
-from gnas.report.axes import head, legend, line, marks, sheet, whole_counts, whole_epochs
+from gnas.report.axes import (
+    add_legend,
+    line_style,
+    new_figure,
+    set_heading,
+    space_markers,
+    use_whole_counts,
+    use_whole_epochs,
+)
 from gnas.report.palette import FAINT, INK, LIGHT, SERIES, look_of, sort_operations
 from gnas.run.words import direction, unit
 
@@ -22,19 +30,19 @@ T = TypeVar("T")
 
 
 def alpha_trajectories(history: Sequence[Record], space: SearchSpace, level: int = 2) -> Figure:
-    """How the choices of a level formed: for each cell, the softmax weight of each candidate, averaged over its links.
+    """Softmax weight of each candidate of a level by epoch, one panel per cell.
 
-    The shade spans the least and the most decided link.
+    A line is the mean over the links of the cell. The shade spans the lowest and highest link.
     """
-    records = _thinned([record for record in history if record.get("alphas")])
+    records = _thin([record for record in history if record.get("alphas")])
     if not records:
-        raise InputError("this history holds no alphas; only the gradient strategies write them")
+        raise InputError("this history has no alphas; only gradient strategies record them")
     links = [n for n, link in enumerate(space.links()) if space.level(link.target) == level]
     candidates = space.links()[links[0]].candidates
     cells = len(records[0]["alphas"])
     columns = min(2, cells)
     rows = math.ceil(cells / columns)
-    figure, axes = sheet(rows, columns, height=0.9 + 1.5 * rows, share=True)
+    figure, axes = new_figure(rows, columns, height=0.9 + 1.5 * rows, share=True)
     epochs = [record["epoch"] for record in records]
     handles: list[Any] = []
     for cell, panel in enumerate(axes[:cells]):
@@ -47,32 +55,32 @@ def alpha_trajectories(history: Sequence[Record], space: SearchSpace, level: int
                 epochs, [min(v) for v in values], [max(v) for v in values], color=look.colour, alpha=0.12, linewidth=0
             )
             mean = [sum(v) / len(v) for v in values]
-            handles += panel.plot(epochs, mean, **line(look), **marks(len(epochs)))
+            handles += panel.plot(epochs, mean, **line_style(look), **space_markers(len(epochs)))
         panel.set_title(f"cell {cell + 1}")
-        whole_epochs(panel)
+        use_whole_epochs(panel)
     for panel in axes[cells:]:
         panel.set_visible(False)
     figure.supxlabel("epoch", fontsize=10, color=LIGHT[INK])
     figure.supylabel("softmax weight (0 to 1)", fontsize=10, color=LIGHT[INK])
-    legend(figure, handles, candidates, loc="outside upper center", ncols=len(candidates))
+    add_legend(figure, handles, candidates, loc="outside upper center", ncols=len(candidates))
     return figure
 
 
 def operation_counts(history: Sequence[Record]) -> Figure:
-    """How many places of level 2 each operation holds, epoch by epoch. Identity taking over is a collapse."""
-    figure, (panel,) = sheet()
-    handles, names = draw_counts(panel, history)
+    """Number of links on level 2 by operation and epoch. A collapse shows as identity on almost all links."""
+    figure, (panel,) = new_figure()
+    handles, names = draw_operation_counts(panel, history)
     panel.set_xlabel("epoch")
-    head(panel, "places on level 2")
-    legend(figure, handles, names, loc="outside upper center", ncols=len(names))
+    set_heading(panel, "links on level 2")
+    add_legend(figure, handles, names, loc="outside upper center", ncols=len(names))
     return figure
 
 
-def draw_counts(panel: Axes, history: Sequence[Record]) -> tuple[list[Any], list[str]]:
-    """Stack the counts of level 2 on a panel; returns what a legend needs."""
+def draw_operation_counts(panel: Axes, history: Sequence[Record]) -> tuple[list[Any], list[str]]:
+    """Stack the counts of level 2 on a panel. Returns handles and names for a legend."""
     records = [record for record in history if "second_level" in record]
     if not records:
-        raise InputError("this history holds no counts of operations")
+        raise InputError("this history has no counts of operations")
     epochs = [record["epoch"] for record in records]
     names = sort_operations({"identity", *PAPER_AGGREGATORS}.union(*(record["second_level"] for record in records)))
     edges = [epoch - 0.5 for epoch in epochs] + [epoch + 0.5 for epoch in epochs[-1:]]
@@ -88,20 +96,20 @@ def draw_counts(panel: Axes, history: Sequence[Record]) -> tuple[list[Any], list
         handles.append(panel.stairs(top, edges, baseline=floor, fill=True, **look))
         floor = top
     panel.set_xlim(edges[0], edges[-1])
-    whole_epochs(panel)
-    whole_counts(panel)
+    use_whole_epochs(panel)
+    use_whole_counts(panel)
     return handles, names
 
 
 def depth_trajectory(history: Sequence[Record], cells: int | None = None, step: str = "epoch") -> Figure:
-    """Message-passing depth of the genotype of every epoch (or ``step``), against the number of cells."""
+    """Message-passing depth of the genotype by epoch (or ``step``). A dashed line marks the number of cells."""
     records = [record for record in history if "depth" in record]
     if not records:
-        raise InputError("this history holds no depths")
-    figure, (panel,) = sheet()
+        raise InputError("this history has no depths")
+    figure, (panel,) = new_figure()
     epochs = [record["epoch"] for record in records]
-    look = line(SERIES[0]) | {"marker": "o"}
-    panel.step(epochs, [record["depth"] for record in records], where="mid", **look, **marks(len(epochs)))
+    look = line_style(SERIES[0]) | {"marker": "o"}
+    panel.step(epochs, [record["depth"] for record in records], where="mid", **look, **space_markers(len(epochs)))
     if cells:
         panel.axhline(cells, color=LIGHT[FAINT], linestyle=(0, (4, 3)), linewidth=1.2)
         panel.annotate(
@@ -117,53 +125,58 @@ def depth_trajectory(history: Sequence[Record], cells: int | None = None, step: 
         )
     panel.set_ylim(0, max([cells or 1, *(record["depth"] for record in records)]) * 1.18)
     panel.set_xlabel(step)
-    head(panel, "message-passing depth (cells)")
-    whole_epochs(panel)
-    whole_counts(panel)
+    set_heading(panel, "message-passing depth (cells)")
+    use_whole_epochs(panel)
+    use_whole_counts(panel)
     return figure
 
 
 def depth_rounds(rounds: Sequence[Record]) -> Figure:
-    """The depth search round by round: cells it began with, and cells that aggregate in what it found."""
-    figure, (panel,) = sheet()
+    """Depths by round of a depth search: the number of cells at the start, and how many of them aggregate at the end."""
+    figure, (panel,) = new_figure()
     numbers = list(range(1, len(rounds) + 1))
     handles = []
     for key, look in (("initial", SERIES[5]), ("searched", SERIES[0])):
         depths = [math.nan if one.get(key) is None else one[key] for one in rounds]
-        handles += panel.plot(numbers, depths, **line(look), markersize=7)
+        handles += panel.plot(numbers, depths, **line_style(look), markersize=7)
     panel.set_ylim(bottom=0)
     panel.set_xlabel("round")
-    head(panel, "message-passing depth (cells)")
-    whole_epochs(panel)
-    whole_counts(panel)
-    legend(figure, handles, ("cells at the start", "searched depth"), loc="outside upper center", ncols=2)
+    set_heading(panel, "message-passing depth (cells)")
+    use_whole_epochs(panel)
+    use_whole_counts(panel)
+    add_legend(figure, handles, ("cells at the start", "searched depth"), loc="outside upper center", ncols=2)
     return figure
 
 
 def training_curves(
     runs: Mapping[str, Sequence[Sequence[Record]]], metric: str, key: str = "val_metric", step: str = "epoch"
 ) -> Figure:
-    """A figure of every epoch (or ``step``) by network: the mean over its seeds, shaded from lowest to highest."""
-    figure, (panel,) = sheet()
+    """One line per network: the value of ``key`` by epoch (or ``step``), as the mean over the seeds.
+
+    The shade spans the lowest and highest seed.
+    """
+    figure, (panel,) = new_figure()
     handles, names = [], []
     for number, (name, histories) in enumerate(runs.items()):
-        byepoch: dict[int, list[float]] = {}
+        by_epoch: dict[int, list[float]] = {}
         for record in (record for history in histories for record in history if record.get(key) is not None):
-            byepoch.setdefault(record["epoch"], []).append(record[key])
-        look, epochs = SERIES[number % len(SERIES)], _thinned(sorted(byepoch), 250)
+            by_epoch.setdefault(record["epoch"], []).append(record[key])
+        look, epochs = SERIES[number % len(SERIES)], _thin(sorted(by_epoch), 250)
         if not epochs:
             continue
-        values = [byepoch[epoch] for epoch in epochs]
+        values = [by_epoch[epoch] for epoch in epochs]
         if len(histories) > 1:
             low, high = [min(v) for v in values], [max(v) for v in values]
             panel.fill_between(epochs, low, high, color=look.colour, alpha=0.12, linewidth=0)
-        handles += panel.plot(epochs, [sum(v) / len(v) for v in values], **line(look), **marks(len(epochs)))
+        handles += panel.plot(
+            epochs, [sum(v) / len(v) for v in values], **line_style(look), **space_markers(len(epochs))
+        )
         names.append(name)
     panel.set_xlabel(step)
-    head(panel, _axis(key, metric))
-    whole_epochs(panel)
+    set_heading(panel, _axis(key, metric))
+    use_whole_epochs(panel)
     if len(names) > 1:
-        legend(figure, handles, names, loc="outside upper center", ncols=min(len(names), 4))
+        add_legend(figure, handles, names, loc="outside upper center", ncols=min(len(names), 4))
     return figure
 
 
@@ -173,8 +186,8 @@ def _axis(key: str, metric: str) -> str:
     return f"{split} loss (lower is better)" if what == "loss" else f"{split} {unit(metric)} ({direction(metric)})"
 
 
-def _thinned(items: list[T], most: int = 60) -> list[T]:
-    """At most about ``most`` of them, evenly, the last included: more points than pixels only make a file larger."""
+def _thin(items: list[T], most: int = 60) -> list[T]:
+    """At most about ``most`` items, evenly spaced, with the last one. More points than pixels only make files larger."""
     stride = math.ceil(len(items) / most) or 1
     return items[(len(items) - 1) % stride :: stride]
 

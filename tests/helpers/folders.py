@@ -18,6 +18,7 @@ from gnas.graph import GraphSet
 from gnas.model.task import Task
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.settings import Settings
+from gnas.run.strategy_curves import Point, StrategyComparison
 from gnas.workflow import discover
 
 BASELINES = {"gatedgcn": 0.301, "gin": 0.353, "gcn": 0.41}
@@ -116,3 +117,20 @@ def one_training(folder: Path, name: str, done: bool) -> None:
 def put(file: Path, content: Any) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def made_up_comparison(metric: str = "mae") -> StrategyComparison:
+    """Two strategies, two seeds; one of a network's trainings failed."""
+    told = {
+        ("random", 0): ((5, 1.0, 0.9), (10, 2.0, 0.5)),
+        ("random", 1): ((5, 1.5, None), (10, 2.5, 0.7)),
+        ("$one_$hot", 0): ((8, 4.0, 0.4),),
+        ("$one_$hot", 1): ((8, 5.0, 0.6),),
+    }
+    points = []
+    for (name, seed), run in told.items():
+        best = None
+        for number, (epochs, seconds, val) in enumerate(run, start=1):
+            best = val if best is None else min(best, val)
+            points.append(Point(name, seed, number, epochs, seconds, val, best, f"g{number}", 2, 1000))
+    return StrategyComparison("rings", metric, {"epochs": 10}, "A rule.", tuple(points))

@@ -4,10 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from folders import board, made_up_job
+from folders import board, made_up_comparison, made_up_job
 
 from gnas.report.answer import answer, facts, verdict
 from gnas.report.record import read_job
+from gnas.run.folder import Run
 
 
 @pytest.mark.parametrize(
@@ -51,3 +52,18 @@ def test_without_baselines(tmp_path: Path) -> None:
     job = replace(job, leaderboard=replace(board(), rows=board().rows[:1]))
     assert "nothing was trained beside it" in " ".join(answer(job))
     assert not [fact for fact in facts(job) if fact.label.startswith("against")]
+
+
+def test_the_best_strategy_is_named(tmp_path: Path) -> None:
+    one = made_up_comparison()
+    texts = one.table().texts()
+    assert [row[0] for row in texts] == ["$one_$hot", "random"]
+    assert [row[1] for row in texts] == ["0.5000 ± 0.1000", "0.6000 ± 0.1000"]
+    assert texts[1][2] == "–"  # at half the budget one seed had nothing
+    with Run(tmp_path, {"job": "compare", "dataset": "rings"}) as run:
+        one.save(tmp_path)
+        run.write_json("result", {})
+    (sentence,) = answer(read_job(tmp_path))
+    assert sentence == (
+        "Of 2 strategies, $one_$hot found the best network by validation within 10 epochs: MAE\u00a00.5000 ± 0.1000 over 2 seeds."
+    )

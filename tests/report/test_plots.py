@@ -7,13 +7,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from folders import board, made_up_history
+from folders import board, made_up_comparison, made_up_history
 
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.report import plots
-from gnas.report.axes import inline_svg, short_number
+from gnas.report.axes import inline_svg, shorten_number
 from gnas.run.leaderboard import Leaderboard, Row
 
 HISTORY = made_up_history(12, 3)
@@ -44,7 +44,7 @@ def test_counts_stack_up_to_the_places_of_level_two() -> None:
     figure = plots.operation_counts(HISTORY)
     tops = [patch.get_data().values for patch in figure.axes[0].patches]
     assert list(tops[-1]) == [9] * 12
-    assert "places on level 2" in texts(figure)
+    assert "links on level 2" in texts(figure)
 
 
 def test_distribution_counts_links_by_level() -> None:
@@ -90,16 +90,16 @@ def test_cost_names_every_network_and_the_search() -> None:
     figure = plots.cost_against_quality(board(), 900.0)
     assert {"gnas", "gatedgcn", "gin", "gcn", "with search"} <= set(texts(figure))
     assert "weights (log scale)" in texts(plots.cost_against_quality(board(), by="weights"))
-    assert [short_number(value) for value in (0.5, 200, 5000, 2e6)] == ["0.5", "200", "5k", "2M"]
+    assert [shorten_number(value) for value in (0.5, 200, 5000, 2e6)] == ["0.5", "200", "5k", "2M"]
 
 
 def test_files_are_written_whole(tmp_path: Path) -> None:
     figure = plots.leaderboard(board())
     for name in ("a.svg", "b.png"):
-        assert plots.save(figure, tmp_path / name).stat().st_size > 1000
+        assert plots.save_plot(figure, tmp_path / name).stat().st_size > 1000
     ElementTree.fromstring((tmp_path / "a.svg").read_text())
     with pytest.raises(InputError, match=r"written as \.svg or \.png"):
-        plots.save(figure, tmp_path / "c.pdf")
+        plots.save_plot(figure, tmp_path / "c.pdf")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.svg", "b.png"]
 
 
@@ -125,3 +125,25 @@ def test_plots_leave_no_global_state() -> None:
     helpers = Path(__file__).parents[1] / "helpers"
     done = subprocess.run([sys.executable, "-c", code, str(helpers)], capture_output=True, text=True)
     assert done.stdout == "True False\n", done.stderr
+
+
+def test_lines_are_the_curves_of_the_strategies() -> None:
+    one = made_up_comparison()
+    figure = plots.best_so_far(one)
+    epochs, seconds = figure.axes
+    for panel, cost in ((epochs, "epochs"), (seconds, "seconds")):
+        assert panel.get_xlabel().endswith(cost)
+        for line, name in zip(panel.get_lines(), one.strategies(), strict=True):
+            curve = one.curve(name, cost)
+            assert list(line.get_xdata()) == [point.cost for point in curve]
+            assert list(line.get_ydata()) == pytest.approx([point.mean for point in curve])
+            assert line.get_drawstyle() == "steps-post"
+    styles = {(line.get_color(), line.get_linestyle(), line.get_marker()) for line in epochs.get_lines()}
+    assert len(styles) == 2
+    assert "lower is better" in epochs.get_title(loc="left")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["random", "$one_$hot"]
+
+
+def test_names_of_strategies_are_saved_as_they_are(tmp_path: Path) -> None:
+    path = plots.save_plot(plots.best_so_far(made_up_comparison()), tmp_path / "curves.svg")
+    assert "$one_$hot" in path.read_text()
