@@ -17,7 +17,7 @@ from rows import RESULTS, append
 
 import gnas
 from gnas.arch.genotype import Genotype
-from gnas.training.protocol import TrainConfig
+from gnas.run.protocol import TrainConfig
 
 COLUMNS = (
     "date",

@@ -56,14 +56,14 @@ def measure(dataset: str, seed: int, added: str, chosen: argparse.Namespace) -> 
         budget=chosen.budget,
         epochs=chosen.epochs,
         search_epochs=chosen.search_epochs,
-        train_settings={"precise_norms": 8},
+        training={"precise_norms": 8},
     )
     result = gnas.search(
         benchmark,
-        settings.space(),
+        settings.space.search_space(),
         chosen_strategy(settings),
-        channels=settings.channels,
-        num_cells=settings.cells,
+        channels=settings.space.channels,
+        num_cells=settings.space.cells,
         seed=seed,
         device=chosen.device,
     )

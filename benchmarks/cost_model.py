@@ -142,12 +142,12 @@ def searches(known: Machine, path: Path) -> Iterator[Row]:
         columns = BENCHMARKS[row["dataset"]].task.in_channels or 1 if row["dataset"] in BENCHMARKS else 1
         work = Workload(int(row["graphs"]), int(row["val_graphs"]), float(row["nodes"]), float(row["edges"]), columns)
         kind = "search" if row["what"] == "search" else "training"
-        batch = settings.search_batch if kind == "search" else train_config(settings).batch_size
-        epoch = known.epoch_seconds(kind, work, batch, cells, settings.channels, seeds)
+        batch = settings.search.batch_size if kind == "search" else train_config(settings).batch_size
+        epoch = known.epoch_seconds(kind, work, batch, cells, settings.space.channels, seeds)
         # On a CPU seeds run one after another: an epoch there is that of one seed.
         epoch /= seeds if known.device == "cpu" else 1
         batch = min(batch, work.graphs)
-        memory = known.step_mb(kind, batch * work.nodes, batch * work.edges, cells, settings.channels)
+        memory = known.step_mb(kind, batch * work.nodes, batch * work.edges, cells, settings.space.channels)
         memory = memory * (seeds if known.device == "cuda" else 1) + work.store_mb()
         memory += float(known.values.get("process_mb", 0.0))
         case = f"{row['dataset']} ({row['data']}), {cells} cells, an epoch of {seeds} seed{'s' * (seeds != 1)}"
@@ -166,9 +166,11 @@ def runs(known: Machine) -> Iterator[Row]:
         told, result = read_config(folder / "config.yaml"), read_json(done)
         settings = Settings.resolve("paper", **{name: told.get(name) for name in ("cells", "channels", "search_batch")})
         work = Workload.published(told["dataset"])
-        epoch = known.epoch_seconds("search", work, settings.search_batch, settings.cells, settings.channels)
+        epoch = known.epoch_seconds(
+            "search", work, settings.search.batch_size, settings.space.cells, settings.space.channels
+        )
         epochs = result["trained_epochs"]
-        case = f"{told['dataset']}, {settings.cells} cells, {epochs} epochs, {folder.name}"
+        case = f"{told['dataset']}, {settings.space.cells} cells, {epochs} epochs, {folder.name}"
         yield compared("run folders", "search", case, result["seconds"], epochs * epoch, "s")
 
 

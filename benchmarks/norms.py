@@ -29,10 +29,10 @@ from gnas.data.benchmarks import sbm
 from gnas.data.benchmarks.blocks import generate
 from gnas.model.network import Network
 from gnas.paper.archive import unpack_archive
+from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 from gnas.training.evaluation import evaluate
 from gnas.training.norm_statistics import PreciseNorms
-from gnas.training.protocol import TrainConfig
 from gnas.training.store import GraphStore
 from gnas.training.train import train
 from gnas.workflow import found
@@ -96,7 +96,7 @@ def networks(name: str, outputs: list[str]) -> dict[str, Genotype]:
 
 def measure(benchmark: Benchmark, name: str, genotype: Genotype, chosen: argparse.Namespace, rows: Rows) -> None:
     """Train, and add a row after every epoch."""
-    candidate = found(genotype, benchmark, Settings(budget=chosen.budget))
+    candidate = found(genotype, benchmark, Settings.resolve(budget=chosen.budget))
     made: list[Network] = []
 
     def build() -> Network:

@@ -46,15 +46,15 @@ def measure(dataset: str, seed: int, chosen: argparse.Namespace) -> dict[str, ob
         budget=chosen.budget,
         epochs=chosen.epochs,
         search_epochs=chosen.search_epochs,
-        train_settings={"precise_norms": NORMS},
+        training={"precise_norms": NORMS},
     )
     device = torch.device(chosen.device)
-    space, channels, cells = settings.space(), settings.channels, settings.cells
+    space, channels, cells = settings.space.search_space(), settings.space.channels, settings.space.cells
     result = gnas.search(
         benchmark, space, chosen_strategy(settings), channels=channels, num_cells=cells, seed=seed, device=device
     )
     problem = SearchProblem(benchmark.train, benchmark.val, benchmark.task, space, channels, cells)
-    trial = TrialSettings(epochs=chosen.trial_epochs, batch_size=settings.search_batch, precise_norms=NORMS)
+    trial = TrialSettings(epochs=chosen.trial_epochs, batch_size=settings.search.batch_size, precise_norms=NORMS)
     judged = GivenTrials([result.genotype], trial, problem, SearchContext(device=device))
     judged.search("judged")
     return {

@@ -25,8 +25,8 @@ from gnas.arch.genotype import Genotype
 from gnas.compare.networks import Candidate
 from gnas.data.benchmark import Benchmark
 from gnas.data.measured import with_structure
+from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
-from gnas.training.protocol import TrainConfig
 from gnas.training.train import train
 from gnas.workflow import found, hand_made
 
@@ -73,7 +73,7 @@ def candidate(network: str, benchmark: Benchmark, budget: int) -> Candidate:
         genotype = Genotype((gap.genotype(CELLS["sum, mean"])[0],) * 4)
     if network == "symmetric":
         genotype = Genotype.from_yaml(genotype.to_yaml().replace(": sum\n", ": symmetric\n"))
-    return found(genotype, benchmark, Settings(budget=budget))
+    return found(genotype, benchmark, Settings.resolve(budget=budget))
 
 
 def arguments() -> argparse.Namespace:

@@ -26,7 +26,9 @@ COLUMNS = ("date", "machine", "epoch", "loss", "two_threads", "last_bit", "same_
 def history(epochs: int, threads: int, moved: bool = False) -> list[dict[str, Any]]:
     """The first epochs of the demo's search."""
     settings = Settings.resolve("fast")
-    chosen = strategy(settings.strategy, epochs=epochs, batch_size=settings.search_batch, **settings.strategy_settings)
+    chosen = strategy(
+        settings.search.strategy, epochs=epochs, batch_size=settings.search.batch_size, **settings.search.options
+    )
     init = Supernet.__init__
 
     def moved_init(self: Supernet, *args: Any, **more: Any) -> None:
@@ -41,7 +43,9 @@ def history(epochs: int, threads: int, moved: bool = False) -> list[dict[str, An
         Supernet.__init__ = moved_init  # type: ignore[method-assign]
     try:
         benchmark = gnas.load("cluster-mini")
-        result = gnas.search(benchmark, strategy=chosen, channels=settings.channels, num_cells=settings.cells)
+        result = gnas.search(
+            benchmark, strategy=chosen, channels=settings.space.channels, num_cells=settings.space.cells
+        )
     finally:
         Supernet.__init__ = init  # type: ignore[method-assign]
     return result.history

@@ -137,9 +137,9 @@ def child(chosen: argparse.Namespace) -> None:
         result = gnas.search(
             benchmark,
             gnas.SearchSpace(),
-            strategy("single-level", epochs=chosen.epochs, batch_size=settings.search_batch),
-            channels=settings.channels,
-            num_cells=settings.cells,
+            strategy("single-level", epochs=chosen.epochs, batch_size=settings.search.batch_size),
+            channels=settings.space.channels,
+            num_cells=settings.space.cells,
             device=device,
             on_epoch=clock.epoch,
             should_stop=clock.step,
@@ -148,7 +148,7 @@ def child(chosen: argparse.Namespace) -> None:
         report({**times, "what": "search", "epochs": 0, "first_step_s": clock.first, "peak_mb": peak(device)})
         return
     end = clock.now()
-    full = whole(end, chosen.epochs, settings.search_epochs, clock.later())
+    full = whole(end, chosen.epochs, settings.search.epochs, clock.later())
     answer = f"val {result.history[-1]['val_metric']:.4g}"
     report({**times, "what": "search", **full, **of(clock, end), "seeds": 1, "peak_mb": peak(device), "result": answer})
     if not chosen.train:
@@ -159,7 +159,7 @@ def child(chosen: argparse.Namespace) -> None:
         found(result.genotype, benchmark, settings).build,
         benchmark,
         config,
-        settings.seeds[: chosen.seeds],
+        settings.training.seeds[: chosen.seeds],
         device=device,
         on_epoch=clock.epoch,
         should_stop=clock.step,

@@ -16,13 +16,13 @@ from gnas.arch.genotype import Genotype
 from gnas.data.benchmark import Benchmark
 from gnas.graph import GraphSet
 from gnas.model import baselines
+from gnas.run.protocol import TrainConfig
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.darts import Darts, DartsSearch
 from gnas.strategies.gradient import GradientSearch
 from gnas.strategies.single_level import SingleLevel, SingleLevelSearch
 from gnas.training.engine import WARMUP
 from gnas.training.optim import use_precision
-from gnas.training.protocol import TrainConfig
 from gnas.training.store import GraphStore, Planned
 from gnas.training.train import Trainer
 

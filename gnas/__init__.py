@@ -25,7 +25,7 @@ _PLACES = {
     "gnas.graph": ("GraphBatch", "GraphSet"),
     "gnas.run.models": ("load_model",),
     "gnas.model.network": ("GAPConv", "Network", "width_for"),
-    "gnas.training.protocol": ("TrainConfig",),
+    "gnas.run.protocol": ("TrainConfig",),
     "gnas.report": (),
     "gnas.run.settings": ("Settings",),
     "gnas.arch.shipped": ("genotypes",),

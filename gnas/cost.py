@@ -169,19 +169,21 @@ def machine(device: torch.device) -> tuple[Machine, bool]:
 def estimate(work: Workload, settings: Settings, device: torch.device, dataset: str = "") -> Estimate:
     """Time and memory of a single-level search and of the trainings of what it finds, all seeds."""
     known, same = machine(device)
-    cells, channels, seeds = settings.cells, settings.channels, len(settings.seeds)
+    cells, channels, seeds = settings.space.cells, settings.space.channels, len(settings.training.seeds)
     epochs = usual_epochs(settings, dataset)
-    searches = int(settings.settings_of(settings.strategy).get("searches", 1))  # a brief training each: next to nothing
-    passes = settings.search_epochs * searches
-    search = known.epoch_seconds("search", work, settings.search_batch, cells, channels) * passes
-    train = known.epoch_seconds("training", work, settings.batch, cells, channels, seeds) * epochs
+    searches = int(
+        settings.search.options_for(settings.search.strategy).get("searches", 1)
+    )  # a brief training each: next to nothing
+    passes = settings.search.epochs * searches
+    search = known.epoch_seconds("search", work, settings.search.batch_size, cells, channels) * passes
+    train = known.epoch_seconds("training", work, settings.training.batch_size, cells, channels, seeds) * epochs
     base = work.store_mb() + float(known.values.get("process_mb", 0.0))
     at_once = seeds if known.device == "cuda" else 1
     sizes = {
         kind: known.step_mb(kind, batch * work.nodes, batch * work.edges, cells, channels)
         for kind, batch in (
-            ("search", min(settings.search_batch, work.graphs)),
-            ("training", min(settings.batch, work.graphs)),
+            ("search", min(settings.search.batch_size, work.graphs)),
+            ("training", min(settings.training.batch_size, work.graphs)),
         )
     }
     return Estimate(

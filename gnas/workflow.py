@@ -25,11 +25,11 @@ from gnas.model.network import Network
 from gnas.plugins import known
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
+from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 from gnas.strategies import STRATEGIES, SearchResult, SearchStrategy, search, strategy
 from gnas.strategies.finished import finished_search
 from gnas.training.loop import Record, labelled
-from gnas.training.protocol import TrainConfig
 
 # Widths under a budget are multiples of 4: rows that begin on 16 bytes. 86 made a step on a GPU a quarter slower than 84 or 88.
 WIDTHS = 4
@@ -50,34 +50,31 @@ class Discovery:
 
 def train_config(settings: Settings, patience: int = PATIENCE) -> TrainConfig:
     """The training protocol of these settings; ``patience`` is the benchmark's own, which the settings may replace."""
-    told = {"epochs": settings.epochs, "batch_size": settings.batch, "lr": settings.lr, **settings.train_settings}
-    config = TrainConfig(patience=patience).with_(**told)
-    return config.with_(patience=settings.patience) if settings.patience else config
+    return settings.training.protocol(patience)
 
 
 def chosen_strategy(settings: Settings, name: str | None = None) -> SearchStrategy:
     """The strategy these settings ask for, or another one of a name with what they tell it."""
-    name = name or settings.strategy
-    for key in settings.strategy_settings:
-        if "." in key:
-            known(key.partition(".")[0].replace("_", "-"), STRATEGIES, "gnas.strategies", "strategy")
-    told = {"epochs": settings.search_epochs, "batch_size": settings.search_batch, **settings.settings_of(name)}
-    return strategy(name, **told)
+    name = name or settings.search.strategy
+    for other, _ in settings.search.named_options():
+        known(other, STRATEGIES, "gnas.strategies", "strategy")
+    budget = {"epochs": settings.search.epochs, "batch_size": settings.search.batch_size}
+    return strategy(name, **{**budget, **settings.search.options_for(name)})
 
 
 def as_built(architecture: Architecture, settings: Settings) -> Architecture:
     """What is built of what was found: the same links, and the output the settings ask for."""
-    return architecture.with_output(settings.output) if settings.output else architecture
+    return architecture.with_output(settings.training.output) if settings.training.output else architecture
 
 
 def found(architecture: Architecture, benchmark: Benchmark, settings: Settings, name: str = "gnas") -> Candidate:
     """A found network as an entry of a comparison."""
     built, task = as_built(architecture, settings), benchmark.task
-    channels = width_of(built, task, settings.channels, settings.budget, multiple=WIDTHS)
-    size = "" if built.channels else f", channels {channels}, dropout {settings.dropout}"
+    channels = width_of(built, task, settings.space.channels, settings.training.budget, multiple=WIDTHS)
+    size = "" if built.channels else f", channels {channels}, dropout {settings.training.dropout}"
     return Candidate(
         name,
-        lambda: build_network(built, task, channels=channels, dropout=settings.dropout),
+        lambda: build_network(built, task, channels=channels, dropout=settings.training.dropout),
         built.depth(),
         found=True,
         describe=built.title + size,
@@ -86,22 +83,21 @@ def found(architecture: Architecture, benchmark: Benchmark, settings: Settings, 
 
 def check_budget(benchmark: Benchmark, settings: Settings) -> None:
     """Refuse a budget that the lightest network of the space exceeds: found out after the search, it would be lost."""
-    if not settings.budget or settings.strategy == "graphnas":  # which chooses widths itself
+    budget, cells = settings.training.budget, settings.space.cells
+    if not budget or settings.search.strategy == "graphnas":  # which chooses widths itself
         return
-    space, counts = settings.space(), []
+    space, counts = settings.space.search_space(), []
     n, m = space.nodes, space.outputs
     for name, second in product((name for name in space.filters if name != "zero"), space.aggregators):
         first = [Link(0, k, name) for k in range(1, n + 1)]
         middle = [Link(k, n + k, second) for k in range(1, n + 1)]
         last = [Link(n + 1, 2 * n + k, name) for k in range(1, m + 1)]  # one path in common: little is alive
         cell = CellGenotype(n, m, (*first, *middle, *last), space.output)
-        genotype = Genotype((cell,) * settings.cells, space.variant).with_output(settings.output or space.output)
+        genotype = Genotype((cell,) * cells, space.variant).with_output(settings.training.output or space.output)
         with torch.device("meta"):
             counts.append(Network(genotype, benchmark.task, WIDTHS).num_weights())
-    if min(counts) > settings.budget:
-        raise InputError(
-            f"a budget of {settings.budget:,} weights is too small: {settings.cells} cells have at least {min(counts):,}"
-        )
+    if min(counts) > budget:
+        raise InputError(f"a budget of {budget:,} weights is too small: {cells} cells have at least {min(counts):,}")
 
 
 def hand_made(name: str, benchmark: Benchmark, num_layers: int, budget: int | None = None) -> Candidate:
@@ -136,7 +132,7 @@ def discover(
     if not benchmark.task.structure:
         benchmark = with_structure(benchmark, settings.data.get("structure"))
     check_budget(benchmark, settings)
-    config = {"job": "search", "dataset": benchmark.name, **settings.to_dict()}
+    config = {"job": "search", "dataset": benchmark.name, "settings": settings.to_dict()}
     with Run(folder, config, resume=resume, force=force) as run:
         run.write_json("data", summarise(benchmark))
         run.write_json("versions", versions(device))
@@ -146,12 +142,12 @@ def discover(
         depth = max(result.genotype.depth(), 1)
         entries = [found(result.genotype, benchmark, settings)]
         budget = sum(p.numel() for p in entries[0].build().parameters())  # equal terms: nobody gets more weights
-        entries += [hand_made(name, benchmark, depth, budget) for name in settings.baselines]
+        entries += [hand_made(name, benchmark, depth, budget) for name in settings.training.baselines]
         board = compare(
             benchmark,
             [*entries, *rivals],
             train_config(settings, benchmark.patience),
-            settings.seeds,
+            settings.training.seeds,
             run.path,
             device=device,
             on_epoch=labelled(on_epoch, stage="train"),
@@ -174,17 +170,17 @@ def search_part(
     runner: Runner | None = None,
 ) -> SearchResult:
     """The search of a job, or its result if it is already there."""
-    with run.part("search", {"job": "search", **settings.to_dict()}, resume=not force, force=force) as part:
+    with run.part("search", {"job": "search", "settings": settings.to_dict()}, resume=not force, force=force) as part:
         done = finished_search(part)
         if done is not None:
             return done
         return search(
             benchmark,
-            settings.space(),
+            settings.space.search_space(),
             chosen_strategy(settings),
-            channels=settings.channels,
-            num_cells=settings.cells,
-            seed=settings.seed,
+            channels=settings.space.channels,
+            num_cells=settings.space.cells,
+            seed=settings.search.seed,
             device=device,
             engine=engine,
             run=part,

@@ -105,7 +105,7 @@ def test_the_command_line_under_torchrun(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout)  # one object: the other process is silent
     run = Run(tmp_path / "run")
-    assert run.config["strategy_settings"]["sync_bn"] is run.config["train_settings"]["sync_bn"] is True
+    assert run.config["settings"]["search"]["sync_bn"] is run.config["settings"]["training"]["sync_bn"] is True
     assert run.genotype().id == told["genotype"]
     assert len(run.history()) == 0
     assert len(Run(tmp_path / "run" / "search").history()) == 1

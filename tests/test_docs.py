@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from gnas.cli import app
+from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 from gnas.strategies.brief import TrialSettings
 from gnas.strategies.gradient import GradientSettings
-from gnas.training.protocol import TrainConfig
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -19,11 +19,11 @@ from gnas.model.network import Network
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import load_model
-from gnas.run.settings import Settings
+from gnas.run.settings import Settings, config_settings
 from gnas.workflow import Discovery, discover
 
 BENCH = benchmark()
-SETTINGS = Settings(
+SETTINGS = Settings.resolve(
     nodes=2, cells=1, channels=8, search_epochs=2, search_batch=3, epochs=2, batch=6, seeds=(1, 2), baselines=("gcn",)
 )
 pytestmark = pytest.mark.filterwarnings("ignore:epoch .*collapse")
@@ -81,8 +81,8 @@ def test_what_is_in_the_files(whole: tuple[Discovery, list[dict]]) -> None:
     assert (data["splits"]["val"]["nodes_min"], data["splits"]["val"]["nodes_max"]) == (5, 8)
     assert versions["torch"].split("+")[0] == torch.__version__.split("+")[0]
     assert versions["device"] == "CPU"
-    assert run.config == {"job": "search", "dataset": "small-regression", **SETTINGS.to_dict()}
-    assert Settings().changed({k: v for k, v in run.config.items() if k not in ("job", "dataset")}) == SETTINGS
+    assert run.config == {"job": "search", "dataset": "small-regression", "settings": SETTINGS.to_dict()}
+    assert config_settings(run.config) == SETTINGS
     assert isinstance(load_model(found.folder)[0], Network)
 
 
@@ -112,7 +112,10 @@ def test_a_budget_that_nothing_fits_is_refused_before_the_search(changed: dict, 
     settings = SETTINGS.changed(changed)
     narrowest = [
         Network(workflow.as_built(genotype, settings), BENCH.task, workflow.WIDTHS).num_weights()
-        for genotype in (settings.space().sample(np.random.default_rng(seed), settings.cells) for seed in range(200))
+        for genotype in (
+            settings.space.search_space().sample(np.random.default_rng(seed), settings.space.cells)
+            for seed in range(200)
+        )
     ]
     workflow.check_budget(BENCH, settings.changed({"budget": min(narrowest)}))  # what fits is never refused
     with pytest.raises(InputError, match="a budget of 3 weights is too small") as error:
@@ -132,7 +135,7 @@ def test_resume_of_a_finished_job_does_nothing(whole: tuple[Discovery, list[dict
 def test_the_folder_is_not_overwritten(whole: tuple[Discovery, list[dict]]) -> None:
     with pytest.raises(InputError, match="already holds a run"):
         discover(BENCH, SETTINGS, whole[0].folder)
-    with pytest.raises(InputError, match=r"cannot resume with another epochs \(3; the run has 2\)"):
+    with pytest.raises(InputError, match=r"cannot resume with another training.epochs \(3; the run has 2\)"):
         discover(BENCH, SETTINGS.changed({"epochs": 3}), whole[0].folder, resume=True)
     with pytest.raises(InputError, match="cannot resume with another dataset"):
         discover(replace(BENCH, name="other"), SETTINGS, whole[0].folder, resume=True)
@@ -167,7 +170,7 @@ def test_force_starts_over(tmp_path: Path, change: dict, work: list[str]) -> Non
     assert work == ["search", "train", "train"]
     assert told(again) == told(discover(BENCH, settings, tmp_path / "fresh"))
     assert sorted(path.name for path in (tmp_path / "run" / "trained" / "gcn").iterdir()) == [
-        f"seed-{seed}" for seed in settings.seeds
+        f"seed-{seed}" for seed in settings.training.seeds
     ]
 
 
@@ -190,14 +193,14 @@ def test_the_output_of_the_cells_can_be_chosen_after_the_search(
     tmp_path: Path, whole: tuple[Discovery, list[dict]]
 ) -> None:
     folder = tmp_path / "run"
-    one = discover(BENCH, replace(SETTINGS, output="leaves"), folder)
+    one = discover(BENCH, SETTINGS.changed({"output": "leaves"}), folder)
     searched, kept = Run(folder / "search").genotype(), Run(folder).genotype()
     assert searched == whole[0].genotype  # the search is the paper's
     assert kept == one.genotype == searched.with_output("leaves") != searched
     model, _ = load_model(folder / "trained/gnas/seed-1")
     assert isinstance(model, Network)
     assert model.genotype == kept
-    again = discover(BENCH, replace(SETTINGS, output="leaves"), folder, resume=True)
+    again = discover(BENCH, SETTINGS.changed({"output": "leaves"}), folder, resume=True)
     assert told(again) == told(one)
 
 

@@ -14,16 +14,14 @@ from gnas import distributed
 from gnas.cli.load import data_options, load_data
 from gnas.cli.place import Place, run_name
 from gnas.cli.screen import Screen
-from gnas.cli.settings import check, pick_device, resolve, usual_preset
+from gnas.cli.settings import check, pick_device, resolve, setting_options, usual_preset
 from gnas.cli.workers import check_workers, fetch
 from gnas.data import Benchmark
 from gnas.errors import InputError
 from gnas.jobs import Runner
-from gnas.run.settings import GRADIENT, Settings, read_command
+from gnas.run.settings import Settings, read_command
 from gnas.use.tracking import wanted
 from gnas.workflow import versions
-
-SETTINGS = ("strategy", "seed", "cells", "channels", "search_epochs", "epochs", "batch", "seeds", "budget", "baselines")
 
 PATHS = ("out", "settings", "data_root")  # plain strings where Typer converts them after it fills its context
 
@@ -74,14 +72,14 @@ def begin(
     screen = Screen(options["as_json"], options["quiet"]) if first else Screen(quiet=True)
     track = wanted(options["track"] if first else "none")
     usual, why = usual_preset(dataset, device)
-    given = {key: options.get(key) for key in SETTINGS} if given is None else given
+    given = setting_options(options) if given is None else given
     given = {**given, "data": data_options(options["target"], options["data"], options.get("sample_neighbors")) or None}
     preset, file, changes = options["preset"], options["settings"], list(options["change"] or ())
     if options.get("searches") is not None:
-        changes.append(f"strategy_settings.searches={options['searches']}")
+        changes.append(f"search.searches={options['searches']}")
     recipe = None if preset or file else recipe
     settings = resolve(usual, preset, file or recipe, None, given, changes)
-    words = [word.format(strategy=settings.strategy, seed=settings.seed) for word in name]
+    words = [word.format(strategy=settings.search.strategy, seed=settings.search.seed) for word in name]
     folder = options["out"] or run_name(dataset, *words)
     fetch(options.get("sync"), Path(folder), options["resume"], options["force"])
     place = distributed.from_first(lambda: Place(folder, job, options["resume"], options["force"]))
@@ -114,10 +112,8 @@ def join(job: str, device: torch.device) -> bool:
 
 def sharing_norms(settings: Settings) -> Settings:
     """Batch norm over all processes, in training and, where it goes by gradients, in the search."""
-    train_settings = {**settings.train_settings, "sync_bn": True}
-    searched = settings.strategy.startswith(GRADIENT)
-    own = {**settings.strategy_settings, "sync_bn": True} if searched else settings.strategy_settings
-    return settings.changed({"train_settings": train_settings, "strategy_settings": own})
+    everywhere = {"training": {"sync_bn": True}}
+    return settings.changed({**everywhere, "search": {"sync_bn": True}} if settings.search.is_gradient else everywhere)
 
 
 def describe_device(device: torch.device) -> str:

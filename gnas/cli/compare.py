@@ -132,15 +132,15 @@ def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[C
         name = f"{name}-{names.count(name) + 1}" if name in names else name
         names.append(name)
         entries.append((found(read_network(path), benchmark, run_settings(path, settings), name), path))
-    budget = settings.budget or (num_weights(entries[0][0]) if entries else 0)
-    deep = layers or (max(entries[0][0].depth, 1) if entries else settings.cells)
-    entries += [(baseline(name, benchmark, deep, budget or None, None), None) for name in settings.baselines]
+    budget = settings.training.budget or (num_weights(entries[0][0]) if entries else 0)
+    deep = layers or (max(entries[0][0].depth, 1) if entries else settings.space.cells)
+    entries += [(baseline(name, benchmark, deep, budget or None, None), None) for name in settings.training.baselines]
     told = []
     for entry, own in entries:
         remark = ""
         for run in found_in if own is None else [own]:
             there = "gnas" if own is not None else entry.name
-            if run.is_dir() and collect(run, there, entry, config, settings.seeds, benchmark, begun.folder):
+            if run.is_dir() and collect(run, there, entry, config, settings.training.seeds, benchmark, begun.folder):
                 remark = "trained before"
         told.append(remarked(entry, budget or num_weights(entry), remark))
     return told
@@ -153,7 +153,7 @@ def run_compare(begun: Begun, found_in: list[Path], layers: int | None) -> None:
     from gnas.errors import InputError
 
     screen = begun.screen
-    if not (found_in or begun.settings.baselines):
+    if not (found_in or begun.settings.training.baselines):
         raise InputError("nothing to compare: name --baselines or --found")
     begun.claim()
     with training_run(begun, "compare") as run:

@@ -108,19 +108,19 @@ def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
     diameter = None
     if bounds["start"] is None:
         with counting(screen, benchmark.name) as tell:
-            diameter = average_diameter(benchmark.train, seed=settings.seed, on_progress=tell)
+            diameter = average_diameter(benchmark.train, seed=settings.search.seed, on_progress=tell)
     with working(begun, search_stages(chosen, "round-1")) as work:
         result = search_depth(
             benchmark,
-            settings.space(),
+            settings.space.search_space(),
             chosen,
             start=bounds["start"],
             limit=bounds["limit"] or 1,
             max_rounds=bounds["rounds"] or 1,
             folder=begun.folder,
             resume=begun.place.resumed,
-            channels=settings.channels,
-            seed=settings.seed,
+            channels=settings.space.channels,
+            seed=settings.search.seed,
             device=begun.device,
             on_epoch=work.on_epoch,
             should_stop=work.should_stop,

@@ -11,11 +11,10 @@ import torch
 
 from gnas.cli.load import data_options, load_data
 from gnas.cli.screen import Screen
-from gnas.cli.settings import check, resolve, usual_preset
+from gnas.cli.settings import check, resolve, setting_options, usual_preset
 from gnas.cost import Workload, estimate
 from gnas.data.benchmarks.catalogue import BENCHMARKS
 from gnas.errors import InputError
-from gnas.run.settings import GRADIENT
 from gnas.run.words import duration
 
 
@@ -23,8 +22,7 @@ def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root
     """Print the estimate of a run with these options; returns it as plain values."""
     device = _device(options["device"])
     usual, _ = usual_preset(dataset, device)
-    names = ("cells", "channels", "search_epochs", "epochs", "batch", "seeds", "strategy")
-    settings = resolve(usual, options["preset"], None, None, {name: options[name] for name in names})
+    settings = resolve(usual, options["preset"], None, None, setting_options(options))
     check(settings, dataset)
     if dataset in BENCHMARKS:
         work, source = Workload.published(dataset), "published figures"
@@ -33,15 +31,17 @@ def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root
         work, source = Workload.of(load_data(screen, dataset, data_root, given, show=False)), "the data"
     found = estimate(work, settings, device, dataset)
     where = found.measured_on if found.same_hardware else f"{found.measured_on}, not this machine"
-    seeds = len(settings.seeds)
+    seeds = len(settings.training.seeds)
     screen.pair(
         "data", f"{dataset}: {work.graphs:,} graphs of {work.nodes:.0f} nodes and {work.edges:,.0f} edges ({source})"
     )
-    screen.pair("with", f"preset {settings.preset}, {settings.cells} cells, {settings.channels} channels, {device}")
+    screen.pair(
+        "with", f"preset {settings.preset}, {settings.space.cells} cells, {settings.space.channels} channels, {device}"
+    )
     screen.pairs(
         "estimate",
         [
-            ("search", f"{duration(found.search_seconds)}, {size(found.search_mb)}; {settings.search_epochs} epochs"),
+            ("search", f"{duration(found.search_seconds)}, {size(found.search_mb)}; {settings.search.epochs} epochs"),
             (
                 f"{seeds} seed{'s' * (seeds != 1)}",
                 f"{duration(found.train_seconds)}, {size(found.train_mb)}; about {found.train_epochs} epochs each",
@@ -50,8 +50,8 @@ def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root
         ],
     )
     screen.pair("from", f"steps measured on {where}; on sizes left out they were off by {found.off:.0%} (median)")
-    if not settings.strategy.startswith(GRADIENT[0]):
-        screen.pair("note", f"the search is estimated as single-level; {settings.strategy} was not measured")
+    if settings.search.strategy != "single-level":
+        screen.pair("note", f"the search is estimated as single-level; {settings.search.strategy} was not measured")
     return {"dataset": dataset, "device": str(device), "settings": settings.to_dict(), **asdict(found)}
 
 

@@ -23,11 +23,6 @@ from gnas.training.loop import watching
 from gnas.use.tracking import Tracker, open_trackers
 from gnas.workflow import summarise, train_config
 
-TRAINING = (  # the settings that a training depends on
-    *("preset", "cells", "channels", "budget", "dropout", "seeds", "epochs", "batch", "lr", "patience"),
-    *("train_settings", "data"),
-)
-
 
 class OutOfMemory(RunError):
     """No memory left; the message names what to reduce."""
@@ -86,8 +81,9 @@ def explained(settings: Settings, device: torch.device) -> Iterator[None]:
             raise
         where = f"the memory of {device}" if device.type == "cuda" else "memory"
         raise OutOfMemory(
-            f"out of {where}; reduce the batch (now --batch {settings.batch}, --set search_batch={settings.search_batch}), "
-            f"--channels (now {settings.channels}) or --cells (now {settings.cells}), and start again with --force"
+            f"out of {where}; reduce the batch (now --batch {settings.training.batch_size}, "
+            f"--set search.batch_size={settings.search.batch_size}), "
+            f"--channels (now {settings.space.channels}) or --cells (now {settings.space.cells}), and start again with --force"
         ) from error
 
 
@@ -100,7 +96,10 @@ def _is_memory(error: RuntimeError) -> bool:
 
 def train_stages(names: Sequence[str], settings: Settings) -> list[Stage]:
     """A stage for each network to train."""
-    return [Stage(f"train {name}", f"train {name}", settings.epochs, len(settings.seeds)) for name in names]
+    return [
+        Stage(f"train {name}", f"train {name}", settings.training.epochs, len(settings.training.seeds))
+        for name in names
+    ]
 
 
 def search_stages(strategy: Any, key: str = "search") -> list[Stage]:
@@ -115,8 +114,7 @@ def search_stages(strategy: Any, key: str = "search") -> list[Stage]:
 
 def training_run(begun: Begun, job: str, **more: Any) -> Run:
     """The folder of a job that trains and does not search."""
-    kept = {key: value for key, value in begun.settings.to_dict().items() if key in TRAINING}
-    config = {"job": job, "dataset": begun.benchmark.name, **more, **kept}
+    config = {"job": job, "dataset": begun.benchmark.name, **more, "settings": begun.settings.training_dict()}
     run = Run(begun.folder, config, resume=begun.place.resumed)
     run.write_json("data", summarise(begun.benchmark))
     return run
@@ -130,7 +128,7 @@ def train_and_rank(begun: Begun, run: Run, entries: Sequence[Candidate]) -> Lead
             benchmark,
             entries,
             train_config(settings, benchmark.patience),
-            settings.seeds,
+            settings.training.seeds,
             begun.folder,
             device=begun.device,
             on_epoch=work.on_epoch,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from gnas.errors import InputError
 from gnas.files import dump_config, write_atomic
 from gnas.model import baselines
 from gnas.run.folder import Run
-from gnas.run.settings import Settings
+from gnas.run.protocol import TrainConfig
+from gnas.run.settings import Settings, config_value
 from gnas.strategies import finished
-from gnas.training.protocol import TrainConfig
 
 
 def read_network(path: Path) -> Architecture:
@@ -53,8 +53,8 @@ def read_formula(texts: Sequence[str], num_cells: int | None) -> Genotype:
 def run_settings(folder: Path, otherwise: Settings) -> Settings:
     """The settings a run's network was built with, as far as its config.yaml tells them."""
     config = Run(folder).config if folder.is_dir() else {}
-    names = {field.name for field in fields(Settings)} & {"channels", "dropout", "budget"}
-    return otherwise.changed({name: config[name] for name in names if name in config})
+    values = {name: config_value(config, name) for name in ("space.channels", "training.dropout", "training.budget")}
+    return otherwise.changed({name: value for name, value in values.items() if value is not None})
 
 
 def baseline(name: str, benchmark: Benchmark, layers: int, budget: int | None, channels: int | None) -> Candidate:

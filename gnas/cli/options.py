@@ -75,7 +75,7 @@ Change = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Any other setting, such as dropout=0.1 or train_settings.clip=1.0; repeatable.",
+        help="Any other setting, such as training.dropout=0.1 or search.alpha_lr=0.01; repeatable.",
         rich_help_panel=NETWORK,
     ),
 ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from gnas.errors import InputError
 from gnas.files import read_config, read_json
+from gnas.run.settings import config_value, upgrade_config
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,12 @@ def about(folder: Path) -> About:
     if not file.is_file():
         hint = "" if folder.exists() else " (there is nothing of this name)"
         raise InputError(f"{folder}: not a run folder, it has no config.yaml{hint}")
-    config = read_config(file)
+    config = upgrade_config(read_config(file))
     if not ("job" in config or "dataset" in config):
         raise InputError(f"{folder}: not a run folder, its config.yaml names no job")
     result = _read(folder / "result.json")
     found = _best_found(_read(folder / "leaderboard.json"))
-    strategy = config.get("strategy")
+    strategy = config_value(config, "search.strategy")
     told = result["search"] if isinstance(result.get("search"), dict) else result
     return About(
         folder,
@@ -49,7 +50,7 @@ def about(folder: Path) -> About:
         "finished" if result else "running" if is_running(folder) else "stopped",
         config.get("dataset"),
         strategy.get("name") if isinstance(strategy, dict) else strategy,
-        config.get("seed"),
+        config_value(config, "search.seed"),
         found.get("depth", told.get("depth")),
         found.get("metric", result.get("metric")),
         found.get("mean", result.get("test")),

@@ -206,8 +206,7 @@ def _wanted(
     from gnas.paper import ITEMS, PAPER, QUICK, Changes, Wanted
     from gnas.run.settings import Settings
 
-    changed = with_changes(Settings(), change or ())
-    values = {name: value for name, value in vars(changed).items() if value != getattr(Settings(), name)}
+    changed = with_changes(Settings(), change or ()).differences()
     return Wanted(
         items=_names(" ".join(only)) if only else tuple(ITEMS),
         datasets=_names(datasets),
@@ -215,7 +214,7 @@ def _wanted(
         depths=_numbers(depths, "--depths"),
         seeds=_numbers(seeds, "--seeds"),
         searches=searches,
-        changes=Changes(values),
+        changes=Changes(changed),
         scale=QUICK if quick else PAPER,
     )
 

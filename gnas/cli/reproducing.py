@@ -121,16 +121,16 @@ def watch_runs(screen: Screen, asked: Sequence[Job], shelf: Shelf) -> Any:
             return
         if isinstance(job, TrainJob):
             missing = len(job.seeds) - len(shelf.trained(job))
-            plan = Stage(f"train {job.model}", label, job.settings().epochs, missing)
+            plan = Stage(f"train {job.model}", label, job.settings().training.epochs, missing)
         elif isinstance(job, SearchJob):
             plan = Stage(
-                "search", label, int(job.settings().strategy_settings.get("trials", job.settings().search_epochs))
+                "search", label, int(job.settings().search.options.get("trials", job.settings().search.epochs))
             )
         elif isinstance(job, StrategiesJob):
             plan = Stage("search", label, job.budget().epochs)
         else:
             assert isinstance(job, DepthJob)
-            plan = Stage("round-1", f"{label}, round 1", job.search(job.start).settings().search_epochs)
+            plan = Stage("round-1", f"{label}, round 1", job.search(job.start).settings().search.epochs)
         with Stages(screen, [plan], benchmark.task.metric) as stages:
             yield stages.on_epoch
 

@@ -71,7 +71,7 @@ def run_search(begun: Begun) -> None:
     from gnas.workflow import check_budget, chosen_strategy, discover
 
     screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
-    plan = [*search_stages(chosen_strategy(settings)), *train_stages(["gnas", *settings.baselines], settings)]
+    plan = [*search_stages(chosen_strategy(settings)), *train_stages(["gnas", *settings.training.baselines], settings)]
     check_budget(benchmark, settings)  # before anything is written
     begun.claim()
     with working(begun, plan) as work:

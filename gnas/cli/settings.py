@@ -14,11 +14,9 @@ from gnas.errors import InputError
 from gnas.model.baselines import BASELINES, check_name
 from gnas.model.operations import OPERATIONS
 from gnas.plugins import known
-from gnas.run.settings import Settings, read_settings
+from gnas.run.settings import Settings, is_setting, read_settings
 from gnas.training.engine import use_deterministic
 from gnas.workflow import chosen_strategy, train_config
-
-NESTED = ("strategy_settings", "train_settings", "data")
 
 
 def pick_device(name: str | None, deterministic: bool = False) -> torch.device:
@@ -78,6 +76,11 @@ def resolve(
     return with_changes(found, changes)
 
 
+def setting_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a command that are settings, such as ``--cells``."""
+    return {name: value for name, value in options.items() if is_setting(name) and name not in ("preset", "data")}
+
+
 def baseline_names(text: str) -> tuple[str, ...]:
     """``all``, ``none`` or names, each known."""
     if text.strip() in ("all", "none", ""):
@@ -87,14 +90,10 @@ def baseline_names(text: str) -> tuple[str, ...]:
 
 
 def with_changes(settings: Settings, changes: Sequence[str]) -> Settings:
-    """Settings changed by ``name=value`` or, inside a group, ``train_settings.name=value``."""
+    """Settings changed by texts such as ``training.clip=1.0``."""
     for change in changes:
         name, value = assignment(change, "--set")
-        group, _, inner = name.partition(".")
-        if inner and group in NESTED:
-            settings = settings.changed({group: {**getattr(settings, group), inner: value}})
-        else:
-            settings = settings.changed({name: value})
+        settings = settings.changed({name: value})
     return settings
 
 
@@ -110,14 +109,9 @@ def check(settings: Settings, dataset: str) -> None:
     """An error for what would fail only later: after loading the data, or after the search."""
     chosen_strategy(settings)
     train_config(settings)
-    for name in settings.baselines:
+    for name in settings.training.baselines:
         check_name(name)
-    settings.space()
-    for name in (*settings.filters, *settings.aggregators):
+    settings.space.search_space()
+    for name in (*settings.space.filters, *settings.space.aggregators):
         if name != "zero":
             known(name, OPERATIONS, "gnas.operations", "operation")
-    for name, least in (("cells", 1), ("channels", 1), ("nodes", 1), ("seed", 0), ("budget", 0)):
-        if getattr(settings, name) < least:
-            raise InputError(f"setting {name} is {getattr(settings, name)}; it must be at least {least}")
-    if not settings.seeds or len(set(settings.seeds)) < len(settings.seeds):
-        raise InputError(f"setting seeds is {list(settings.seeds)}; name at least one, each once")

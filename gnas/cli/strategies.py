@@ -70,8 +70,10 @@ def strategy_names(text: str) -> tuple[str, ...]:
 def search_budget(settings: Settings, asked: Asked) -> SearchBudget:
     """The budget asked for; by default gradient strategies can search as long as the settings say."""
     each, count = asked.trial_epochs or TRIAL_EPOCHS, asked.derivations or DERIVATIONS
-    epochs = asked.epochs or settings.search_epochs + each * count
-    return SearchBudget(epochs, each, count, settings.batch, settings.lr, max_weights=settings.budget)
+    epochs = asked.epochs or settings.search.epochs + each * count
+    return SearchBudget(
+        epochs, each, count, settings.training.batch_size, settings.training.lr, max_weights=settings.training.budget
+    )
 
 
 def chosen_strategies(names: Sequence[str], settings: Settings, budget: SearchBudget) -> dict[str, SearchStrategy]:
@@ -80,7 +82,7 @@ def chosen_strategies(names: Sequence[str], settings: Settings, budget: SearchBu
     found = {}
     for name in names:
         found[name] = budget.given_to(chosen_strategy(settings, name))
-        for key, value in settings.settings_of(name).items():
+        for key, value in settings.search.options_for(name).items():
             decided = getattr(found[name], key, value)
             if decided != (tuple(value) if isinstance(value, list) else value):
                 raise InputError(f"{key} of the strategy {name} is {value!r}, but this budget makes it {decided!r}")
@@ -93,20 +95,25 @@ def run_strategies(begun: Begun, asked: Asked, usual_seeds: bool) -> None:
         begun = replace(begun, settings=begun.settings.changed({"seeds": SEEDS}))
     screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
     split, task = (benchmark.train, benchmark.val), benchmark.task
-    problem = SearchProblem(*split, task, settings.space(), settings.channels, settings.cells)
+    problem = SearchProblem(*split, task, settings.space.search_space(), settings.space.channels, settings.space.cells)
     budget = search_budget(settings, asked).for_problem(problem)
     strategies = chosen_strategies(asked.names, settings, budget)
     begun.claim(strategies={**asdict(asked), "names": list(asked.names)})
-    config = {"job": "compare", "dataset": benchmark.name, "cells": settings.cells, "channels": settings.channels}
-    config = plain({**config, "space": settings.space(), "search_budget": budget})
+    config = {
+        "job": "compare",
+        "dataset": benchmark.name,
+        "cells": settings.space.cells,
+        "channels": settings.space.channels,
+    }
+    config = plain({**config, "space": settings.space.search_space(), "search_budget": budget})
     with Run(begun.folder, config, resume=begun.place.resumed) as run:
         run.write_json("data", summarise(benchmark))
-        with working(begun, stages(strategies, budget, settings.seeds)) as work:
+        with working(begun, stages(strategies, budget, settings.training.seeds)) as work:
             comparison = compare_strategies(
                 benchmark,
                 strategies,
                 budget,
-                settings.seeds,
+                settings.training.seeds,
                 begun.folder,
                 space=problem.space,
                 channels=problem.channels,

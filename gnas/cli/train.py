@@ -109,7 +109,7 @@ def run_train(begun: Begun, name: str, architecture: Architecture | None, channe
 
     screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
     if architecture is None:
-        candidate = baseline(name, benchmark, settings.cells, settings.budget or None, channels)
+        candidate = baseline(name, benchmark, settings.space.cells, settings.training.budget or None, channels)
     else:
         architecture = as_built(architecture, settings)
         candidate = found(architecture, benchmark, settings)

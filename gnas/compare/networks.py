@@ -19,8 +19,8 @@ from gnas.run import checkpoint
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.models import WEIGHTS, build_model, describe_model
+from gnas.run.protocol import TrainConfig
 from gnas.training.loop import Record, labelled
-from gnas.training.protocol import TrainConfig
 from gnas.training.train import TrainResult, train, train_seeds
 
 TRAINED = ("test", "val", "num_weights", "seconds", "epochs")  # of a finished training's result

@@ -34,7 +34,10 @@ def measure_names(asked: str | Sequence[str]) -> tuple[str, ...]:
 
 def measures(batch: GraphBatch, names: Sequence[str], dtype: torch.dtype) -> Tensor:
     """``[nodes, names]``, each column a logarithm: a ratio counts, not a difference."""
-    counts: dict[str, Callable[[], Tensor]] = {"degree": batch.neighbors.degree, "size": lambda: batch.members.degree().index_select(0, batch.batch)}
+    counts: dict[str, Callable[[], Tensor]] = {
+        "degree": batch.neighbors.degree,
+        "size": lambda: batch.members.degree().index_select(0, batch.batch),
+    }
     return torch.stack([torch.log1p(counts[name]().to(dtype)) for name in names], dim=1)
 
 

@@ -90,7 +90,7 @@ def train_job(entry: Entry, wanted: Wanted, search_seed: int = 0) -> TrainJob:
     if entry.model == "algorithm-1":
         of = DepthJob(source, depth, search_seed, scale, wanted.changes)
     elif entry.model == "graphnas":
-        of = SearchJob(source, depth, "graphnas", search_seed, budget, scale, wanted.changes.told("graphnas"))
+        of = SearchJob(source, depth, "graphnas", search_seed, budget, scale, wanted.changes.for_strategy("graphnas"))
     elif entry.model == "gnas":
         of = SearchJob(source, depth, "single-level", search_seed, 0, scale, wanted.changes)
     if of is None:

@@ -56,17 +56,19 @@ class Estimator:
         if isinstance(job, TrainJob):
             settings = job.settings()
             epochs = usual_epochs(settings, job.source.name)
-            return epochs * self._epoch("training", job.source, settings.batch, job.layers, 64, len(job.seeds))
+            return epochs * self._epoch(
+                "training", job.source, settings.training.batch_size, job.layers, 64, len(job.seeds)
+            )
         if isinstance(job, StrategiesJob):
             budget, settings = job.budget(), job.settings()
-            each = self._epoch("training", job.source, settings.batch, job.cells, settings.channels)
+            each = self._epoch("training", job.source, settings.training.batch_size, job.cells, settings.space.channels)
             return budget.epochs * len(job.seeds) * len(job.strategies) * each
         search = job.search(job.start) if isinstance(job, DepthJob) else job  # Algorithm 1: its first round at least
         settings = search.settings()
         kind = "training" if search.strategy == "graphnas" else "search"
-        trials = int(settings.strategy_settings.get("trials", TRIALS)) if kind == "training" else 1
-        each = self._epoch(kind, job.source, settings.search_batch, settings.cells, settings.channels)
-        return settings.search_epochs * trials * each
+        trials = int(settings.search.options.get("trials", TRIALS)) if kind == "training" else 1
+        each = self._epoch(kind, job.source, settings.search.batch_size, settings.space.cells, settings.space.channels)
+        return settings.search.epochs * trials * each
 
     def _epoch(self, kind: str, source: Source, batch: int, cells: int, channels: int, seeds: int = 1) -> float:
         size, zinc = facts(source.name), facts("zinc")

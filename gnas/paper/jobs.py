@@ -3,59 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from gnas.compare.budget import SearchBudget
 from gnas.errors import InputError
+from gnas.fields import field_kinds
 from gnas.model.structure import measure_names
 from gnas.paper.scale import PAPER, Scale, Source
-from gnas.run.settings import GRADIENT, Settings
+from gnas.run.protocol import TrainConfig
+from gnas.run.settings import GRADIENT, OLD_NAMES, SearchSettings, Settings, group_settings
 
-OF_SEARCH = (
-    *("strategy", "variant", "nodes", "filters", "aggregators", "cells", "channels", "seed"),
-    *("search_epochs", "search_batch", "strategy_settings", "data"),
-)
-OF_TRAINING = ("output", "dropout", "epochs", "batch", "lr", "patience", "train_settings")
-OF_NETWORK = ("output", "dropout")  # of those, what hand-made networks do not take
-TRIAL_EPOCHS = 10  # of a candidate in a search by trials, as those strategies have it
+OF_SEARCH = ("space", "search", "data")  # groups of settings that a search depends on
+OF_TRAINING = ("training",)
+OF_NETWORK = ("output", "dropout")  # settings of a training that hand-made networks do not take
+FIXED = {"space": ("cells",), "search": ("strategy", "seed"), "training": ("seeds", "budget", "baselines")}
+TRIAL_EPOCHS = 10  # epochs of a candidate in a search by trials
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Settings that differ from the paper's recipe; they are part of a run's key."""
+    """Settings that differ from the paper's recipe, in groups; they are part of a run's key."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in self.values:
-            if name not in (*OF_SEARCH, *OF_TRAINING) or name in ("strategy", "cells", "seed"):
-                known = [n for n in (*OF_SEARCH, *OF_TRAINING) if n not in ("strategy", "cells", "seed")]
-                raise InputError(f"setting {name!r} cannot be changed here; what can: {', '.join(known)}")
+        object.__setattr__(self, "values", group_settings(self.values))
+        for group, fixed in FIXED.items():
+            for name in fixed:
+                if name in self.values.get(group, {}):
+                    raise InputError(f"setting {name!r} cannot be changed here: the table or figure decides it")
         for name, value in self.values.get("data", {}).items():
             if name != "structure":
                 raise InputError(f"data.{name} cannot be changed here, only data.structure")
             measure_names(value)
 
-    def of(self, names: tuple[str, ...]) -> dict[str, Any]:
-        own = {name: value for name, value in self.values.items() if name in names}
-        settings = own.pop("strategy_settings", {})
-        told = {key: value for key, value in settings.items() if not key.startswith("graphnas.")}
-        return own | ({"strategy_settings": told} if told else {})
+    def of(self, groups: tuple[str, ...], without: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The changes in these groups, less the options of strategies other than the job's own."""
+        found: dict[str, Any] = {}
+        for group in groups:
+            for name, value in self.values.get(group, {}).items():
+                if name not in without and not isinstance(value, Mapping):
+                    found.setdefault(group, {})[name] = value
+        return found
 
-    def told(self, strategy: str) -> Changes:
-        """What a strategy other than the job's own is told: settings of the form ``strategy_settings.NAME.KEY``."""
-        settings = self.values.get("strategy_settings", {})
-        mine = {key.removeprefix(f"{strategy}."): v for key, v in settings.items() if key.startswith(f"{strategy}.")}
-        return Changes(self.of(("data",)) | ({"strategy_settings": mine} if mine else {}))
+    def for_strategy(self, strategy: str) -> Changes:
+        """The changes for a strategy other than the job's own: settings of the form ``search.NAME.KEY``."""
+        options = self.values.get("search", {}).get(strategy)
+        return Changes(self.of(("data",)) | ({"search": options} if options else {}))
 
-    def suffix(self, names: tuple[str, ...]) -> str:
-        """The changed ones among ``names`` as the end of a folder's name, such as ``-dropout0.2``."""
-        words = []
-        for name, value in sorted(self.of(names).items()):
-            pairs = sorted(value.items()) if isinstance(value, Mapping) else [(name, value)]
-            words += [f"-{key}{'+'.join(item) if isinstance(item, list | tuple) else item}" for key, item in pairs]
-        return "".join(words)
+    def suffix(self, groups: tuple[str, ...], without: tuple[str, ...] = ()) -> str:
+        """The changes as the end of a folder's name, such as ``-dropout0.2``."""
+        changed = self.of(groups, without)
+        words = sorted(
+            (*_folder_word(group, name), value) for group, values in changed.items() for name, value in values.items()
+        )
+        return "".join(
+            f"-{word}{'+'.join(value) if isinstance(value, list | tuple) else value}" for _, word, value in words
+        )
+
+
+def _folder_word(group: str, name: str) -> tuple[str, str]:
+    """The place of a setting in a folder's name and its word there: those it had before settings had groups."""
+    old = {new: word for word, new in OLD_NAMES.items()}
+    protocol = {one.name for one in fields(TrainConfig)} - {"epochs", "batch_size", "lr", "patience"}
+    word = old.get(f"{group}.{name}", name)
+    if group == "data":
+        return "data", word
+    if group == "training":
+        return ("train_settings" if name in protocol else word), word
+    return ("strategy_settings" if group == "search" and name not in field_kinds(SearchSettings) else word), word
 
 
 NO_CHANGES = Changes()
@@ -102,17 +119,16 @@ class SearchJob:
 
     def settings(self) -> Settings:
         """Everything the search depends on; what belongs to training stays at its default."""
-        scaled = {name: value for name, value in self.scale.settings.items() if name in OF_SEARCH}
-        if not self.strategy.startswith(GRADIENT):
-            scaled.pop("strategy_settings", None)
-            scaled["search_epochs"] = min(TRIAL_EPOCHS, scaled.get("search_epochs", TRIAL_EPOCHS))
-            own = {} if self.scale.trials is None else {"trials": self.scale.trials}
-            scaled["strategy_settings"] = own | ({"max_weights": self.budget} if self.strategy == "graphnas" else {})
-        changed = self.changes.of(OF_SEARCH)
-        for values in (scaled, changed):
-            values["strategy_settings"] = {**scaled.get("strategy_settings", {}), **values.get("strategy_settings", {})}
-        here = {"strategy": self.strategy, "cells": self.cells, "seed": self.seed}
-        return Settings().changed(scaled).changed(here).changed(changed)
+        scaled = group_settings(self.scale.settings)
+        search = dict(scaled.get("search", {}))
+        if self.strategy not in GRADIENT:
+            search = {name: value for name, value in search.items() if name in field_kinds(SearchSettings)}
+            search["epochs"] = min(TRIAL_EPOCHS, search.get("epochs", TRIAL_EPOCHS))
+            search |= {} if self.scale.trials is None else {"trials": self.scale.trials}
+            search |= {"max_weights": self.budget} if self.strategy == "graphnas" else {}
+        search |= {"strategy": self.strategy, "seed": self.seed}
+        space = {**scaled.get("space", {}), "cells": self.cells}
+        return Settings().changed({"space": space, "search": search}).changed(self.changes.of(OF_SEARCH))
 
 
 @dataclass(frozen=True)
@@ -167,8 +183,8 @@ class TrainJob:
         """A found network lies with its search, unless its training was changed."""
         if self.of is not None:
             return f"{self.of.folder}{self.changes.suffix(OF_TRAINING)}"
-        protocol = ("data", *(name for name in OF_TRAINING if name not in OF_NETWORK))
-        return f"{self.source.folder}/{self.model}-{self.layers}{self.changes.suffix(protocol)}"
+        changed = self.changes.suffix(("data", *OF_TRAINING), without=OF_NETWORK)
+        return f"{self.source.folder}/{self.model}-{self.layers}{changed}"
 
     @property
     def title(self) -> str:
@@ -176,7 +192,7 @@ class TrainJob:
 
     def settings(self) -> Settings:
         """Everything the training depends on."""
-        scaled = {name: value for name, value in self.scale.settings.items() if name in OF_TRAINING}
+        scaled = {"training": group_settings(self.scale.settings).get("training", {})}
         changed = self.changes.of((*OF_TRAINING, "data"))
         return Settings().changed(scaled).changed(changed).changed({"seeds": self.seeds, "budget": self.budget})
 
@@ -206,15 +222,14 @@ class StrategiesJob:
         return (0, 1, 2) if self.scale.trials is None else (0,)
 
     def settings(self) -> Settings:
-        scaled = {name: value for name, value in self.scale.settings.items() if name in (*OF_SEARCH, *OF_TRAINING)}
-        return Settings().changed(scaled).changed({"cells": self.cells})
+        return Settings().changed(self.scale.settings).changed({"cells": self.cells})
 
     def budget(self) -> SearchBudget:
         """A search of the usual length and the training of four networks derived on the way; less on a small scale."""
         settings, trial = self.settings(), TRIAL_EPOCHS if self.scale.trials is None else 2
         derivations = 4 if self.scale.trials is None else 2
-        epochs = settings.search_epochs + derivations * trial
-        return SearchBudget(epochs, trial, derivations, settings.batch, settings.lr)
+        epochs = settings.search.epochs + derivations * trial
+        return SearchBudget(epochs, trial, derivations, settings.training.batch_size, settings.training.lr)
 
 
 Job = DataJob | SearchJob | DepthJob | TrainJob | StrategiesJob

@@ -15,7 +15,7 @@ from gnas.data import Benchmark
 from gnas.data.measured import with_structure
 from gnas.errors import InputError
 from gnas.paper.archive import copy_run
-from gnas.paper.jobs import OF_SEARCH, DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
+from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
 from gnas.paper.scale import GRID
 from gnas.paper.shelf import Searched, Shelf
 from gnas.run.folder import Run
@@ -60,8 +60,8 @@ class Worker:
         if known is not None:
             return known.as_result()
         settings = job.settings()
-        told = {name: value for name, value in settings.to_dict().items() if name in OF_SEARCH}
-        with Run(self.out / job.folder, self._config("search", benchmark, told), resume=True) as run:
+        config = self._config("search", benchmark, {"settings": settings.to_dict()})
+        with Run(self.out / job.folder, config, resume=True) as run:
             self._describe(run, benchmark)
             result = search_part(run, benchmark, settings, self.device, "auto", False, on_epoch, self.should_stop)
             run.write_genotype(result.genotype)
@@ -77,13 +77,13 @@ class Worker:
         folder, settings = self.out / job.folder, job.search(job.start).settings()
         search_depth(
             benchmark,
-            settings.space(),
+            settings.space.search_space(),
             _Shared(self, job, benchmark),
             start=job.start,
             limit=max(job.start, *GRID),
             folder=folder,
             resume=(folder / "config.yaml").exists(),
-            channels=settings.channels,
+            channels=settings.space.channels,
             seed=job.seed,
             device=self.device,
             on_epoch=self.on_epoch,
@@ -102,8 +102,8 @@ class Worker:
                 budget,
                 job.seeds,
                 run.path,
-                space=settings.space(),
-                channels=settings.channels,
+                space=settings.space.search_space(),
+                channels=settings.space.channels,
                 num_cells=job.cells,
                 device=self.device,
                 on_epoch=self.on_epoch,
@@ -121,7 +121,7 @@ class Worker:
             self._bring(job, source, benchmark)
             candidate = found(source.architecture, benchmark, settings, job.model)
         if job.of is None or job.folder != job.of.folder:
-            told = {"network": f"{job.model}: {candidate.describe}", **_protocol(settings.to_dict())}
+            told = {"network": f"{job.model}: {candidate.describe}", "settings": settings.protocol_dict()}
             with Run(folder, self._config("train", benchmark, told), resume=True) as run:
                 self._describe(run, benchmark)
                 if source is not None:
@@ -184,8 +184,3 @@ class _Shared:
         note = context.on_epoch
         plain = None if note is None else lambda record: note({k: v for k, v in record.items() if k != "stage"})
         return self.worker.search(self.job.search(problem.num_cells), self.benchmark, plain)
-
-
-def _protocol(settings: dict[str, Any]) -> dict[str, Any]:
-    names = ("budget", "dropout", "epochs", "batch", "lr", "patience", "train_settings")
-    return {name: settings[name] for name in names}

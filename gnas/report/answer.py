@@ -8,6 +8,7 @@ from typing import Any
 from gnas.model.task import higher_is_better
 from gnas.report.record import Job, Training
 from gnas.run.leaderboard import Leaderboard, Row
+from gnas.run.settings import config_value
 from gnas.run.strategy_curves import StrategyComparison
 from gnas.run.words import count, duration, format_metric, format_spread, join_words, name_metric, unit
 
@@ -181,7 +182,7 @@ def _so_far(job: Job) -> str:
     if job.search:
         return f"The search took {duration(search_seconds(job))}. No network is trained here yet."
     if job.history:
-        last, total = job.history[-1], job.config.get("search_epochs")
+        last, total = job.history[-1], config_value(job.config, "search.epochs")
         place = f"{job.step} {last.get('epoch')}" + (f" of {total}" if total and job.step == "epoch" else "")
         value = last.get("best_val_metric", last.get("val_metric"))
         told = f"; validation {name_metric(job.metric, value)}" if value is not None else ""

@@ -14,6 +14,7 @@ from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
+from gnas.run.settings import config_settings, config_value
 from gnas.run.strategy_curves import StrategyComparison
 from gnas.strategies.finished import read_architecture
 
@@ -93,10 +94,9 @@ class Job:
             return None
         told = self.config.get("space")
         try:
-            nodes = int(self.config.get("nodes", 3))
-            plain = {"nodes": nodes, "outputs": nodes, "variant": str(self.config.get("variant", "paper"))}
-            plain |= {key: self.config[key] for key in ("filters", "aggregators") if key in self.config}
-            space = SearchSpace(**(told if isinstance(told, dict) else plain))
+            settings = config_settings(self.config)
+            known = SearchSpace() if settings is None else settings.space.search_space()
+            space = SearchSpace(**told) if isinstance(told, dict) else known
         except (InputError, ValueError, TypeError):
             return None
         sizes = [len(link.candidates) for link in space.links()]
@@ -187,7 +187,7 @@ def _round(run: Run) -> dict[str, Any]:
     done, last = run.read_json("result") or {}, (run.history() or [{}])[-1]
     metric = last.get("best_val_metric", last.get("val_metric"))
     told = {"searched": done.get("depth"), "val_metric": metric, "seconds": last.get("seconds")}
-    return {"initial": run.config.get("cells"), **told}
+    return {"initial": config_value(run.config, "space.cells"), **told}
 
 
 def _genotype(run: Run, notes: list[str]) -> Genotype | None:

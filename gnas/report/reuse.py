@@ -9,6 +9,7 @@ from typing import Any
 from gnas.arch.genotype import Genotype
 from gnas.model.task import Task
 from gnas.report.record import Job
+from gnas.run.settings import config_value
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def _plain(value: Any) -> Any:
 
 
 def _call(job: Job) -> str:
-    dropout = job.config.get("dropout") or 0.0
+    dropout = config_value(job.config, "training.dropout") or 0.0
     more = f", dropout={dropout!r}" if dropout else ""
     return f"gnas.Network(genotype, task, channels={_channels(job)}{more})"
 
@@ -69,7 +70,7 @@ def _channels(job: Job) -> int:
         told = re.search(r"\bchannels (\d+)", training.describe)
         if told:
             return int(told[1])
-    return int(job.config.get("channels") or 64)
+    return int(config_value(job.config, "space.channels") or 64)
 
 
 def _network(job: Job, task: str) -> str:

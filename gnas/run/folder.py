@@ -10,7 +10,7 @@ import shutil
 import signal
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
@@ -26,6 +26,7 @@ from gnas.arch.genotype import Genotype
 from gnas.errors import InputError
 from gnas.files import dump_config, read_config, read_json, write_atomic, write_json
 from gnas.run import checkpoint
+from gnas.run.settings import upgrade_config
 
 KEEP = 2  # checkpoints kept: should the last one be damaged, the one before serves
 
@@ -205,14 +206,15 @@ class Run:
     # -- guards -----------------------------------------------------------------------------------------------------
 
     def _read_config(self) -> dict[str, Any]:
-        return read_config(self.path / "config.yaml")
+        return upgrade_config(read_config(self.path / "config.yaml"))
 
     def _check_same(self, config: dict[str, Any]) -> None:
-        before = self._read_config()
-        for key in sorted(set(before) | set(config)):
-            if before.get(key) != config.get(key):
+        before, now = _flatten(self._read_config()), _flatten(config)
+        for key in sorted(set(before) | set(now)):
+            if before.get(key) != now.get(key):
                 raise InputError(
-                    f"{self.path}: cannot resume with another {key} ({config.get(key)!r}; the run has {before.get(key)!r})"
+                    f"{self.path}: cannot resume with another {key.removeprefix('settings.')} "
+                    f"({now.get(key)!r}; the run has {before.get(key)!r})"
                 )
 
     def _take_lock(self) -> None:
@@ -239,6 +241,15 @@ class Run:
         for inner in ("*", "trained/*/*", "strategies/*/*"):
             for part in self.path.glob(f"{inner}/config.yaml"):
                 shutil.rmtree(part.parent)
+
+
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by dotted name, such as ``settings.training.lr``."""
+    found = {}
+    for name, value in values.items():
+        inner = isinstance(value, Mapping)
+        found.update(_flatten(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value})
+    return found
 
 
 def plain(values: dict[str, Any]) -> dict[str, Any]:

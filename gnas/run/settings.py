@@ -1,145 +1,157 @@
-"""Settings of the main job: presets, a YAML file, and overrides; resolved once and kept in the run folder."""
+"""Settings of a run in groups: the search space, the search, the training, the data.
+
+They are resolved once, from a preset, a file and overrides, and a run folder keeps them. A name may have its group
+(``training.lr``) or not (``lr``): one without a group is looked up in ``space``, ``training`` and ``search``, in this order.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from gnas.arch.genotype import OUTPUTS
+from gnas.arch.genotype import OUTPUTS, VARIANTS
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError, choose, located
+from gnas.fields import SWITCHES, check_fields, convert_fields, field_kinds, setting
 from gnas.files import parse_yaml, read_text
+from gnas.run.protocol import TrainConfig
 
-PRESETS = ("paper", "fast", "strong")
-GRADIENT = ("single-level", "darts")  # strategies that presets have settings for
-NOT_SETTINGS = ("job", "dataset", "network")  # what else a run's config.yaml tells
-SWITCHES = {"true": True, "yes": True, "false": False, "no": False}
+GRADIENT = ("single-level", "darts", "darts1", "darts2")  # they share their options
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Everything that decides a run of the main job, as plain values. The same settings rerun the same run."""
+class SpaceSettings:
+    """What can be found: the candidates of a cell, and the size of the supernet."""
 
-    preset: str = "paper"
-    strategy: str = "single-level"
-    variant: str = "paper"
-    nodes: int = 3
-    filters: tuple[str, ...] = SearchSpace.filters  # candidates of levels 1 and 3
-    aggregators: tuple[str, ...] = SearchSpace.aggregators  # candidates of level 2
-    cells: int = 4
-    channels: int = 64
-    budget: int = 0  # weights of the trained network: its width is chosen to fit; 0: as wide as the supernet
-    output: str = ""  # nodes that make a found cell's output: third, all or leaves; empty: as it was searched
-    dropout: float = 0.0
-    seed: int = 0
-    search_epochs: int = 50
-    search_batch: int = 64
-    seeds: tuple[int, ...] = (41, 95, 12, 35)
-    epochs: int = 1000
-    batch: int = 128
-    lr: float = 1e-3
-    patience: int = 0  # 0: the dataset's own
-    baselines: tuple[str, ...] = ("gcn", "gin", "gatedgcn")
-    strategy_settings: dict[str, Any] = field(default_factory=dict)
-    train_settings: dict[str, Any] = field(default_factory=dict)
-    data: dict[str, Any] = field(
-        default_factory=dict
-    )  # how the dataset is loaded: target, split, seed, ... of gnas.load
+    cells: int = setting(4, "cells of the supernet: the largest depth that can be found", at_least=1)
+    channels: int = setting(64, "width of the supernet, and of the found network without `budget`", at_least=1)
+    nodes: int = setting(3, "latent nodes on each of the three levels of a cell", at_least=1)
+    filters: tuple[str, ...] = setting(SearchSpace.filters, "candidates on levels 1 and 3")
+    aggregators: tuple[str, ...] = setting(SearchSpace.aggregators, "candidates on level 2")
+    variant: str = setting(
+        "paper",
+        "flavour of the modules: `paper`, `reference` (the authors' released code) or `bare` ([deviations](deviations.md))",
+        choices=VARIANTS,
+    )
 
-    @staticmethod
-    def resolve(preset: str = "paper", file: str | Path | None = None, **overrides: Any) -> Settings:
-        """A preset, changed by a file or run folder (see :func:`read_settings`), changed by overrides that are not None."""
-        values = {} if file is None else read_settings(file)
-        given = {name: value for name, value in overrides.items() if value is not None}
-        return Settings.from_values(preset, values, given, str(file or ""))
+    def __post_init__(self) -> None:
+        check_fields(self, "space")
 
-    @staticmethod
-    def from_values(preset: str, values: Mapping[str, Any], given: Mapping[str, Any], source: str = "") -> Settings:
-        """``values`` (which may name another preset) over a preset, ``given`` over both; errors in ``values`` name ``source``.
-
-        ``data`` goes option by option. To values that name every other setting, as a run keeps them, the preset adds nothing.
-        """
-        chosen = str(given.get("strategy", values.get("strategy", Settings.strategy)))
-        with located(source) if source else contextlib.nullcontext():
-            preset = choose(str(values.get("preset", preset)), PRESETS, "preset")
-            whole = {f.name for f in dataclasses.fields(Settings)} - {"preset", "data"} <= set(values)
-            base = {} if whole else dict(_PRESETS[preset])
-            if not chosen.startswith(GRADIENT):
-                base.pop("strategy_settings", None)
-            found = Settings(preset=preset).changed(base)
-            found = found.changed({**_joined(found, values), "preset": preset})
-        return found.changed(_joined(found, given))
-
-    def changed(self, values: Mapping[str, Any]) -> Settings:
-        """A copy with other values, each brought to the type of its field."""
-        kinds = {f.name: getattr(Settings(), f.name) for f in dataclasses.fields(Settings)}
-        clean = {}
-        for name, value in values.items():
-            choose(name, kinds, "setting")
-            clean[name] = _converted(name, value, kinds[name])
-        if clean.get("output"):
-            choose(clean["output"], OUTPUTS, "output")
-        if not 0 <= clean.get("dropout", 0.0) < 1:
-            raise InputError(f"setting dropout is {clean['dropout']}; it must be at least 0 and less than 1")
-        return dataclasses.replace(self, **clean)
-
-    def space(self) -> SearchSpace:
-        """The search space these settings ask for."""
+    def search_space(self) -> SearchSpace:
+        """The search space as strategies take it."""
         return SearchSpace(self.nodes, self.nodes, self.filters, self.aggregators, self.variant)
 
-    def settings_of(self, strategy: str) -> dict[str, Any]:
-        """What ``strategy_settings`` tell a strategy: ``NAME.KEY`` the one of that name, a plain ``KEY`` the job's own.
 
-        Gradient strategies take the plain ones too where the job's is one: presets have settings for them.
+@dataclass(frozen=True)
+class SearchSettings:
+    """How to search. ``options`` are the settings of the strategy itself, such as ``alpha_lr``.
+
+    An entry of ``options`` that is a mapping belongs to the strategy of that name: ``{"graphnas": {"trials": 10}}``.
+    """
+
+    strategy: str = setting(
+        "single-level",
+        "`single-level`, `darts1`, `darts2`, `random`, `evolution`, `graphnas`, or one of another package",
+    )
+    seed: int = setting(0, "seed of the search", at_least=0)
+    epochs: int = setting(50, "epochs of the supernet, or of each trial", at_least=1)
+    batch_size: int = setting(64, "graphs in a batch of the search", at_least=1)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_fields(self, "search")
+
+    @property
+    def is_gradient(self) -> bool:
+        """Whether the strategy trains a supernet by gradients and takes the options of ``single-level`` and ``darts``."""
+        return self.strategy in GRADIENT
+
+    def options_for(self, strategy: str) -> dict[str, Any]:
+        """The options of a strategy: those under its name, and the plain ones if they are meant for it.
+
+        Plain options are those of ``self.strategy``. Gradient strategies share them.
         """
-        ours = strategy == self.strategy or (strategy.startswith(GRADIENT) and self.strategy.startswith(GRADIENT))
-        told = {key: value for key, value in self.strategy_settings.items() if ours and "." not in key}
-        parts = ((*key.partition("."), value) for key, value in self.strategy_settings.items())
-        same = strategy.replace("-", "_")  # the command line writes names of settings so
-        return told | {key: value for name, dot, key, value in parts if dot and name.replace("-", "_") == same}
+        shared = strategy == self.strategy or (self.is_gradient and strategy in GRADIENT)
+        plain = {name: value for name, value in self.options.items() if shared and not isinstance(value, Mapping)}
+        named = (value for name, value in self.named_options() if name == strategy.replace("_", "-"))
+        return {**plain, **next(named, {})}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for a YAML file; ``data`` only where something is said of it."""
-        values = {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
-        return values if self.data else {name: value for name, value in values.items() if name != "data"}
+    def named_options(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """The options that are under the name of a strategy."""
+        return [(name.replace("_", "-"), value) for name, value in self.options.items() if isinstance(value, Mapping)]
 
 
-# GCN's scaling by degrees is worth several points on graphs with communities, and a search takes next to no longer.
+@dataclass(frozen=True)
+class TrainingSettings(TrainConfig):
+    """Which networks are trained, from which seeds, and the protocol: the fields of :class:`TrainConfig`."""
+
+    patience: int = setting(
+        0,
+        "epochs without a lower validation loss before the rate is reduced; `0`: the benchmark's own, 5 for PATTERN and "
+        "CLUSTER, else 10",
+        at_least=0,
+    )
+    seeds: tuple[int, ...] = setting((41, 95, 12, 35), "each network is trained from each of them", distinct=True)
+    baselines: tuple[str, ...] = setting(
+        ("gcn", "gin", "gatedgcn"), "hand-made networks to compare with, trained with as many weights"
+    )
+    budget: int = setting(
+        0, "largest number of weights: the width is chosen to fit; `0`: `space.channels` decides", at_least=0
+    )
+    dropout: float = setting(0.0, "of the found network, after every cell", at_least=0, below=1)
+    output: str = setting(
+        "",
+        "nodes that form the output of a found cell: `third` (the paper's), `all`, or `leaves` (those that feed no other)",
+        choices=OUTPUTS,
+    )
+
+    def __post_init__(self) -> None:
+        check_fields(self, "training")
+
+    def protocol(self, patience: int) -> TrainConfig:
+        """The training protocol; ``patience`` is the benchmark's own, used where none is set."""
+        values = {one.name: getattr(self, one.name) for one in fields(TrainConfig)}
+        return TrainConfig(**{**values, "patience": self.patience or patience})
+
+
+GROUPS: dict[str, type[SpaceSettings | TrainingSettings | SearchSettings]] = {
+    "space": SpaceSettings,
+    "training": TrainingSettings,
+    "search": SearchSettings,
+}
+
+# Names of settings before they had groups. Files, commands and Python code that use them still work.
+OLD_NAMES = {"search_epochs": "search.epochs", "search_batch": "search.batch_size", "batch": "training.batch_size"}
+OLD_GROUPS = {"strategy_settings": "search", "train_settings": "training"}
+OLD_FACTS = ("job", "dataset", "network")  # what else stood beside the settings in config.yaml
+OLD_RUN = {"strategy", "seeds", "search_epochs", *OLD_GROUPS}  # a run named every setting, these among them
+
+# The normalisation by degrees of GCN gains several points on graphs with communities, and a search takes no longer.
 _WIDER = (*SearchSpace.aggregators, "symmetric")
 
-# What a few layers cannot see, as two more inputs: most often it pays, at worst it cost half a point (docs/results.md).
+# Size and degree as two more inputs: most often they help, at worst they cost half a point (docs/results.md).
 _STRUCTURE = {"structure": ["auto"]}
 
-_PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: dict[str, dict[str, Any]] = {
     "paper": {},
-    # Minutes on a CPU: a smaller network, fewer epochs, one seed.
+    # Minutes on a CPU: a smaller network, fewer epochs, one seed. Few steps: larger ones.
     "fast": {
-        "aggregators": _WIDER,
+        "space": {"aggregators": _WIDER, "channels": 32, "cells": 3},
+        "search": {"epochs": 40, "batch_size": 16},
+        "gradient": {"alpha_lr": 1e-2, "lr": 0.1},
+        "training": {"seeds": (41,), "epochs": 60, "batch_size": 32, "lr": 3e-3, "patience": 5},
         "data": _STRUCTURE,
-        "channels": 32,
-        "cells": 3,
-        "search_epochs": 40,
-        "search_batch": 16,
-        "seeds": (41,),
-        "epochs": 60,
-        "batch": 32,
-        "lr": 3e-3,
-        "patience": 5,
-        "strategy_settings": {"alpha_lr": 1e-2, "lr": 0.1},  # few steps: larger ones
     },
-    # More than the paper's recipe: the best epoch of the search, warm-up and cosine, decoupled weight decay, averaged weights,
-    # whose norms' statistics must be taken anew.
+    # More than the paper's recipe: the best epoch of the search, warm-up and cosine, decoupled weight decay, averaged
+    # weights, for which the statistics of batch norm must be measured.
     "strong": {
-        "aggregators": _WIDER,
-        "data": _STRUCTURE,
-        "strategy_settings": {"derive": "best", "precise_norms": 16},
-        "seeds": (41, 95, 12, 35),
-        "epochs": 300,
-        "train_settings": {
+        "space": {"aggregators": _WIDER},
+        "gradient": {"derive": "best", "precise_norms": 16},
+        "training": {
+            "epochs": 300,
             "schedule": "cosine",
             "warmup": 5,
             "optimizer": "adamw",
@@ -148,69 +160,280 @@ _PRESETS: dict[str, dict[str, Any]] = {
             "precise_norms": 16,
             "clip": 5.0,
         },
+        "data": _STRUCTURE,
     },
 }
 
 
-def _joined(settings: Settings, values: Mapping[str, Any]) -> dict[str, Any]:
-    """``values``, with their options of the data over those that the settings have."""
-    if "data" not in values:
-        return dict(values)
-    return {**values, "data": {**settings.data, **settings.changed({"data": values["data"]}).data}}
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides a run, as plain values in groups. The same settings repeat the same run.
+
+    Example:
+        >>> settings = Settings.resolve("fast", cells=2, search_epochs=10, training={"clip": 1.0})
+        >>> settings.space.cells, settings.search.epochs, settings.training.clip
+        (2, 10, 1.0)
+    """
+
+    preset: str = "paper"
+    space: SpaceSettings = field(default_factory=SpaceSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    data: Mapping[str, Any] = field(default_factory=dict)  # how the dataset is loaded: the options of gnas.load
+
+    @staticmethod
+    def resolve(preset: str = "paper", file: str | Path | None = None, **overrides: Any) -> Settings:
+        """Settings from a preset, a file and overrides; what comes later wins.
+
+        Args:
+            preset: ``paper``, ``fast`` or ``strong``. A file may name another one.
+            file: a YAML file or a run folder; see :func:`read_settings`.
+            overrides: groups (``training={"lr": 0.01}``) or single settings (``lr=0.01``); None means not set.
+        """
+        values = {} if file is None else read_settings(file)
+        given = {name: value for name, value in overrides.items() if value is not None}
+        return Settings.from_values(preset, values, given, str(file or ""))
+
+    @staticmethod
+    def from_values(preset: str, values: Mapping[str, Any], given: Mapping[str, Any], source: str = "") -> Settings:
+        """A preset, changed by ``values``, changed by ``given``; errors in ``values`` name ``source``.
+
+        ``values`` may name another preset. A preset adds nothing to values that name every setting, as those of a run do.
+        """
+        over = group_settings(given)
+        with located(source) if source else contextlib.nullcontext():
+            preset = _preset(values.get("preset", preset))
+            here = group_settings(values)
+            found = Settings(preset=preset)
+            if not _is_complete(values, here):
+                named = [groups["search"].get("strategy") for groups in (over, here) if "search" in groups]
+                found = found._with(_preset_values(preset, next(filter(None, named), SearchSettings.strategy)))
+            found = found._with({**here, "preset": preset})
+        return found._with(over)
+
+    def changed(self, values: Mapping[str, Any]) -> Settings:
+        """A copy with other values. Names have a group or not, groups may be mappings; values are brought to their type.
+
+        Options of the search and of the data are added to those that are there.
+        """
+        return self._with(group_settings(values))
+
+    def _with(self, groups: Mapping[str, Any]) -> Settings:
+        settings = self
+        for group, values in groups.items():
+            if group == "preset":
+                settings = replace(settings, preset=_preset(values))
+            elif group == "data":
+                options = {str(name): _data_option(str(name), value) for name, value in values.items()}
+                settings = replace(settings, data={**settings.data, **options})
+            else:
+                settings = replace(settings, **{group: _changed_group(getattr(settings, group), values, group)})
+        return settings
+
+    def get(self, name: str) -> Any:
+        """The value of a setting by its name, with its group or without."""
+        group, _, inner = find_setting(name).partition(".")
+        return getattr(getattr(self, group), inner) if inner else getattr(self, group)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values in groups for a YAML file."""
+        search = {name: value for name, value in _plain(self.search).items() if name != "options"}
+        groups = {"space": _plain(self.space), "search": {**search, **self.search.options}}
+        return {"preset": self.preset, **groups, "training": _plain(self.training), **self._data()}
+
+    def training_dict(self) -> dict[str, Any]:
+        """The settings that a training depends on, for the file of a run that does not search."""
+        space = {"cells": self.space.cells, "channels": self.space.channels}
+        training = {"seeds": list(self.training.seeds), **self.protocol_dict()["training"]}
+        return {"preset": self.preset, "space": space, "training": training, **self._data()}
+
+    def protocol_dict(self) -> dict[str, Any]:
+        """The settings that every training of one network shares."""
+        other = ("baselines", "output", "seeds")
+        return {"training": {name: value for name, value in _plain(self.training).items() if name not in other}}
+
+    def differences(self) -> dict[str, Any]:
+        """The settings that differ from the defaults, in groups."""
+        usual, found = Settings().to_dict(), {}
+        for group, values in self.to_dict().items():
+            if isinstance(values, Mapping):
+                before = usual.get(group, {})
+                changed = {name: value for name, value in values.items() if value != before.get(name)}
+                found.update({group: changed} if changed else {})
+            elif values != usual[group]:
+                found[group] = values
+        return found
+
+    def _data(self) -> dict[str, Any]:
+        return {"data": dict(self.data)} if self.data else {}
+
+
+def setting_names(groups: Iterable[str] = GROUPS) -> list[str]:
+    """The names of all settings with their groups, such as ``training.lr``."""
+    return [f"{group}.{name}" for group in groups for name in field_kinds(GROUPS[group])]
+
+
+def find_setting(name: str) -> str:
+    """The name of a setting with its group: ``lr`` is ``training.lr``, ``search_epochs`` is ``search.epochs``."""
+    name = OLD_NAMES.get(name, name)
+    group, dot, inner = name.partition(".")
+    group = OLD_GROUPS.get(group, group)
+    if group in (*GROUPS, "data", "preset"):
+        if dot and group in ("space", "training"):
+            choose(inner, field_kinds(GROUPS[group]), f"{group} setting")
+        return f"{group}.{inner}" if dot else group
+    for candidate in () if dot else GROUPS:
+        if name in field_kinds(GROUPS[candidate]):
+            return f"{candidate}.{name}"
+    known = [*OLD_NAMES, *(one for kind in GROUPS.values() for one in field_kinds(kind)), *GROUPS, "data"]
+    choose(name, list(dict.fromkeys(known)), "setting")
+    raise AssertionError("choose accepts a known name alone")
+
+
+def group_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by group, whatever way they are named; the old groups last, as they had the last word."""
+    found: dict[str, Any] = {}
+    for name, value in sorted(values.items(), key=lambda item: str(item[0]) in OLD_GROUPS):
+        group, _, inner = find_setting(str(name)).partition(".")
+        if group == "preset":
+            found["preset"] = value
+        elif inner:
+            _insert(found.setdefault(group, {}), inner, value)
+        else:
+            if not isinstance(value, Mapping):
+                raise InputError(f"{name} is {value!r}; it must be settings by name, such as {_example(group)}")
+            for key, item in value.items():
+                if group in ("space", "training"):
+                    find_setting(f"{group}.{key}")
+                _insert(found.setdefault(group, {}), str(key), item)
+    return found
+
+
+def _insert(values: dict[str, Any], name: str, value: Any) -> None:
+    """Set ``name``; one with a dot, such as ``graphnas.trials``, inside the mapping of its first part."""
+    outer, dot, inner = name.partition(".")
+    before = values.get(outer)
+    if dot or isinstance(value, Mapping):
+        more = {inner: value} if dot else value
+        values[outer] = {**(before if isinstance(before, Mapping) else {}), **more}
+    else:
+        values[outer] = value
+
+
+def _example(group: str) -> str:
+    return {"data": "{split: random}", "search": "{epochs: 50}", "training": "{lr: 0.001}"}.get(group, "{cells: 4}")
+
+
+def _is_complete(values: Mapping[str, Any], groups: Mapping[str, Any]) -> bool:
+    """Whether the values name every setting, as a run writes them now or did before settings had groups."""
+    named = {f"{group}.{name}" for group in GROUPS if group in groups for name in groups[group]}
+    return set(values) >= OLD_RUN or named >= set(setting_names())
+
+
+def _changed_group(group: Any, values: Mapping[str, Any], name: str) -> Any:
+    known = field_kinds(type(group))
+    own = convert_fields(type(group), {key: value for key, value in values.items() if key in known}, name)
+    options = {key: value for key, value in values.items() if key not in known}
+    if options:  # of the search
+        own["options"] = dict(group.options)
+        for key, value in options.items():
+            _insert(own["options"], key, _guess(value))
+    return replace(group, **own)
+
+
+def _plain(group: Any) -> dict[str, Any]:
+    values = {one.name: getattr(group, one.name) for one in fields(group)}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _preset(name: Any) -> str:
+    return choose(str(name), PRESETS, "preset")
+
+
+def _preset_values(preset: str, strategy: Any) -> dict[str, Any]:
+    """The values of a preset; its options for gradient strategies only where the strategy is one."""
+    values = dict(PRESETS[preset])
+    options = values.pop("gradient", {})
+    return {**values, "search": {**values.get("search", {}), **(options if strategy in GRADIENT else {})}}
+
+
+def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The ``config.yaml`` of a run as it is written now: settings in groups, under ``settings``.
+
+    One that has no settings of this kind is returned as it is.
+    """
+    if not {"preset", *OLD_GROUPS} & set(config):
+        return dict(config)
+    facts = {name: value for name, value in config.items() if name in OLD_FACTS or not is_setting(name)}
+    settings = Settings().changed({name: value for name, value in config.items() if name not in facts})
+    if "strategy" in config:
+        return {**facts, "settings": settings.to_dict()}
+    return {**facts, "settings": settings.training_dict() if "preset" in config else settings.protocol_dict()}
+
+
+def is_setting(name: str) -> bool:
+    """Whether a setting or a group has this name, or had it before settings had groups."""
+    try:
+        return bool(find_setting(name))
+    except InputError:
+        return False
+
+
+def config_settings(config: Mapping[str, Any]) -> Settings | None:
+    """The settings in the ``config.yaml`` of a run; None where it has none. A setting that is not there has its default."""
+    values = config.get("settings")
+    return Settings().changed(values) if isinstance(values, Mapping) else None
+
+
+def config_value(config: Mapping[str, Any], name: str) -> Any:
+    """A setting in the ``config.yaml`` of a run by its full name, such as ``space.channels``; None if it is not there.
+
+    Configs of depth searches and of comparisons have some settings beside their other facts, without a group.
+    """
+    group, _, inner = name.partition(".")
+    settings = config.get("settings")
+    values = settings.get(group) if isinstance(settings, Mapping) else None
+    return values.get(inner) if isinstance(values, Mapping) and inner in values else config.get(inner)
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
     """Settings by name from a YAML file, from the ``config.yaml`` or ``command.json`` of a run, or from a run folder."""
-    told = read_command(path)
-    inner = told.get("settings")
-    values = dict(inner) if isinstance(inner, Mapping) else told
-    if isinstance(values.get("strategy"), Mapping):  # as a depth search keeps it
+    content = read_command(path)
+    inner = content.get("settings")
+    values = dict(inner) if isinstance(inner, Mapping) else content
+    if isinstance(values.get("strategy"), Mapping):  # the config.yaml of a depth search
         raise InputError(f"{path}: not a file of settings; name the run folder, whose command.json has them")
-    return {name: value for name, value in values.items() if name not in NOT_SETTINGS}
+    return {name: value for name, value in values.items() if name not in OLD_FACTS}
 
 
 def read_command(path: str | Path) -> dict[str, Any]:
-    """Everything the file tells; of a run folder, what its command was told."""
+    """The content of a settings file; of a run folder, the options of the command that started it."""
     file = Path(path)
     if file.is_dir():
         file = next((file / name for name in ("command.json", "config.yaml") if (file / name).exists()), file)
     found = parse_yaml(read_text(file), str(file))
     if not isinstance(found, dict):
-        raise InputError(f"{file}: expected settings by name, such as 'cells: 4'")
+        raise InputError(f"{file}: expected settings by name, such as 'space: {{cells: 4}}'")
     return found
-
-
-def _converted(name: str, value: Any, like: Any) -> Any:
-    try:
-        if isinstance(like, tuple):
-            items = value.replace(",", " ").split() if isinstance(value, str) else list(value)
-            return tuple(int(item) for item in items) if name == "seeds" else tuple(str(item) for item in items)
-        if isinstance(like, dict):
-            convert = _data_option if name == "data" else lambda _, item: _scalar(item)
-            return {str(key): convert(str(key), item) for key, item in dict(value).items()}
-        if isinstance(like, bool):
-            return str(value).lower() in ("1", "true", "yes")
-        if isinstance(like, int) and float(value) != int(float(value)):
-            raise ValueError
-        return type(like)(float(value)) if isinstance(like, int) else type(like)(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"setting {name} is {value!r}; expected something like {like!r}") from None
 
 
 def _data_option(name: str, value: Any) -> Any:
     """An option of ``gnas.load`` as text gives it: names stay texts, even those that look like numbers."""
-    if isinstance(value, str) and value.lower() in SWITCHES and name != "target":
+    if isinstance(value, str) and value.lower() in SWITCHES and not value.isdigit() and name != "target":
         return SWITCHES[value.lower()]
     if name in ("target", "categorical", "structure") and isinstance(value, str | list | tuple):
         return [part.strip() for part in value.split(",")] if isinstance(value, str) else [str(part) for part in value]
     if name in ("fractions", "sample_neighbors") and isinstance(value, str):
         value = value.replace(",", " ").split()
-    return _scalar(value)
+    return _guess(value)
 
 
-def _scalar(value: Any) -> Any:
+def _guess(value: Any) -> Any:
+    """A value whose type is not declared here: numbers, switches and null out of their texts."""
+    if isinstance(value, Mapping):
+        return {str(name): _guess(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_scalar(item) for item in value]
+        return [_guess(item) for item in value]
     if not isinstance(value, str):
         return value
     for kind in (int, float):

@@ -11,10 +11,10 @@ import torch
 from gnas.errors import InputError, choose
 from gnas.model.network import GraphModule
 from gnas.run.folder import Run
+from gnas.run.protocol import PRECISIONS, TrainConfig
 from gnas.strategies.base import SearchContext, check_types
 from gnas.training.engine import take_turns
 from gnas.training.loop import NotFinite, Record
-from gnas.training.protocol import PRECISIONS, TrainConfig
 from gnas.training.store import Store
 from gnas.training.train import Trainer
 

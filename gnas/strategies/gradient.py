@@ -15,13 +15,13 @@ from gnas.arch.genotype import Genotype
 from gnas.errors import InputError, choose
 from gnas.graph import GraphSet
 from gnas.model.supernet import Supernet
+from gnas.run.protocol import PRECISIONS
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, check_types
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import Evaluator
 from gnas.training.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
 from gnas.training.norm_statistics import PreciseNorms
 from gnas.training.optim import adam, restore, set_rate, sgd, use_precision
-from gnas.training.protocol import PRECISIONS
 from gnas.training.sampling import open_store
 from gnas.training.store import Planned
 

@@ -20,10 +20,10 @@ from torch import nn
 
 from gnas import distributed
 from gnas.errors import InputError, choose
+from gnas.run.protocol import ENGINES
 from gnas.training.compiled import Compiled
 from gnas.training.store import Capacity, Planned, Store
 
-MODES = ("auto", "eager", "graph", "compiled")
 WARMUP = 3
 
 
@@ -53,7 +53,7 @@ class Engine:
         stream: Any = None,
         parts: Sequence[nn.Module] = (),
     ) -> None:
-        choose(mode, MODES, "engine mode")
+        choose(mode, ENGINES, "engine mode")
         if mode == "graph" and device.type != "cuda":
             raise InputError("engine mode 'graph' needs a CUDA device; use 'eager' or 'auto'")
         self.step, self.device = step, device

@@ -18,12 +18,12 @@ from gnas.data.benchmark import Benchmark
 from gnas.model.network import GraphModule
 from gnas.model.task import decimals
 from gnas.run.folder import Run
+from gnas.run.protocol import TrainConfig
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import Evaluator
 from gnas.training.loop import EpochLoop, Meter, Record, labelled, seeded, steps_per_epoch
 from gnas.training.norm_statistics import SETTLED, PreciseNorms, lag_behind, norms_of
 from gnas.training.optim import adam, autocast, exponential_average, restore, set_rate, steps_taken, use_precision
-from gnas.training.protocol import TrainConfig
 from gnas.training.sampling import open_store
 from gnas.training.store import Planned, Store
 
@@ -238,7 +238,7 @@ class Trainer(EpochLoop):
         warnings.warn(
             f"{name}, seed {self.seed}: {self.task.metric} {batches:.{digits}f} on its training batches, but"
             f" {evaluated:.{digits}f} on the same graphs in evaluation; batch norm's running averages probably lag behind the"
-            " weights: precise_norms=16 takes the statistics anew (--set train_settings.precise_norms=16)",
+            " weights: precise_norms=16 takes the statistics anew (--set training.precise_norms=16)",
             stacklevel=2,
         )
         return True

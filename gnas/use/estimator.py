@@ -6,7 +6,6 @@ import inspect
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from gnas.model.task import KINDS, LEVELS
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import load_model
-from gnas.run.settings import Settings
+from gnas.run.settings import Settings, config_settings, find_setting, is_setting
 from gnas.training.loop import Record
 from gnas.use.logs import logged
 from gnas.use.predict import Predictions, as_device, infer, output_names, predictions
@@ -28,7 +27,6 @@ from gnas.use.targets import accuracy, class_values, flat_targets, known_rows, r
 from gnas.workflow import discover
 
 TASKS = (*KINDS, *(f"{level}-{kind}" for level in LEVELS for kind in KINDS))
-SETTINGS = ("strategy", "cells", "channels", "budget", "search_epochs", "epochs", "batch", "lr", "seeds", "baselines")
 
 
 class NotFittedError(InputError, AttributeError):
@@ -150,10 +148,10 @@ class GNAS:
         return benchmark
 
     def _settings(self) -> Settings:
-        given = {name: getattr(self, name) for name in SETTINGS}
-        settings = Settings.resolve(self.preset, **{**given, "seed": self.seed, **(self.settings or {})})
+        given = {name: value for name, value in self.get_params().items() if name != "preset" and is_setting(name)}
+        settings = Settings.resolve(self.preset, **{**given, **(self.settings or {})})
         own = {name: value for name, value in (self.data_options or {}).items() if name == "structure"}
-        return settings.changed({"data": {**settings.data, **own}})
+        return settings.changed({"data": own})
 
     def _device(self) -> torch.device:
         return as_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -236,9 +234,13 @@ class GNAS:
         board = run.read_json("leaderboard")
         if board is None:
             raise InputError(f"{folder}: the run is not finished; resume it first")
-        known = {f.name: run.config[f.name] for f in fields(Settings) if f.name in run.config}
-        own = {name: known.pop(name) for name in ("preset", "seed", *SETTINGS) if name in known}
-        found = cls(**own, settings=known, device=device, out=folder)
+        settings = config_settings(run.config) or Settings()
+        own = {name: settings.get(name) for name in inspect.signature(cls).parameters if is_setting(name)}
+        other = settings.to_dict()
+        for name in own:
+            group, _, inner = find_setting(name).partition(".")
+            (other[group] if inner else other).pop(inner or group)
+        found = cls(**own, settings=other, device=device, out=folder)
         found._adopt(Path(folder), Leaderboard.from_dict(board), searched.history())
         return found
 

@@ -15,7 +15,7 @@ from gnas.data.benchmarks.named import find_patience
 from gnas.errors import InputError
 from gnas.paper.archive import unpack_archive
 from gnas.run.folder import Run
-from gnas.training.protocol import TrainConfig
+from gnas.run.protocol import TrainConfig
 from gnas.workflow import found, train_config
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -55,7 +55,7 @@ def test_the_recipe_is_how_its_results_were_made(name: str) -> None:
     task = dataclasses.replace(TASKS[dataset], structure=more, structure_center=standard, structure_scale=standard)
     benchmark = dataclasses.replace(gnas.load("cluster-mini"), task=task)  # of which only the task is read
     entry = found(genotype, benchmark, settings)
-    wanted = (set(settings.seeds), made, entry.describe, num_weights(entry))
+    wanted = (set(settings.training.seeds), made, entry.describe, num_weights(entry))
     kept = []
     for run in kept_runs(name):
         configs = {int(one.name[5:]): Run(one).config for one in run.glob("trained/gnas/seed-*")}

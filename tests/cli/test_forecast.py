@@ -20,7 +20,7 @@ def test_a_benchmark_is_estimated_without_its_data() -> None:
         for cells in ("4", "8")
     )
     assert 1.5 < many["search_seconds"] / few["search_seconds"] < 2.5
-    assert few["settings"]["cells"] == 4
+    assert few["settings"]["space"]["cells"] == 4
 
 
 def test_own_data_is_read(rings: Path) -> None:

@@ -111,7 +111,7 @@ def test_a_folder_another_process_works_in(rings: Path, finished: tuple[Path, En
             "error: x: Permission denied; choose another folder",
         ),
         (torch.OutOfMemoryError("CUDA out of memory. Tried to"), 1, "--channels (now 4) or --cells (now 2)"),
-        (MemoryError(), 1, "--batch 8, --set search_batch=8"),
+        (MemoryError(), 1, "--batch 8, --set search.batch_size=8"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 1, "error: out of memory; reduce the batch"),
         (
             ZeroDivisionError("division by zero"),

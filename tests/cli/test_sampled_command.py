@@ -15,7 +15,10 @@ def test_a_graph_is_sampled_as_asked_and_the_run_says_so(tmp_path: Path) -> None
     ended = gnas(*words, "--sample-neighbors", "4,-1", "--out", "run")
     assert ended.code == 0, ended
     assert "neighbours are sampled, hop by hop: 4, all" in ended.out
-    assert Run("run").config["data"] == {"structure": ["auto"], "sample_neighbors": [4, -1]}  # which here is none
+    assert Run("run").config["settings"]["data"] == {
+        "structure": ["auto"],
+        "sample_neighbors": [4, -1],
+    }  # which here is none
     again = gnas(*words, "--sample-neighbors", "3", "--out", "run", "--resume")
     assert again.code == 2, again
     assert "cannot resume with" in again.err

@@ -55,7 +55,7 @@ def test_resume_needs_no_settings_and_refuses_others(rings: Path, finished: tupl
     assert fingerprint(folder) == before
     ended = gnas("search", rings, "--out", folder, "--resume", "--channels", "5")
     assert ended.code == 2
-    assert "cannot resume with another channels (5; the run has 4)" in ended.err
+    assert "cannot resume with another space.channels (5; the run has 4)" in ended.err
     ended = gnas("search", rings, "--out", folder, "--resume", "--preset", "paper")
     assert ended.code == 2
     assert "cannot resume with the preset 'paper'" in ended.err
@@ -79,7 +79,7 @@ def test_the_file_of_a_run_knows_how_its_data_was_loaded(two_targets: Path) -> N
     assert ended.code == 0, ended
     chosen = {"split": "random", "seed": 3, "fractions": [0.6, 0.2, 0.2], "target": ["20"]}
     wanted = {"structure": ["auto"], **chosen}  # the preset's, and what was said
-    assert yaml.safe_load(Path("first/config.yaml").read_text())["data"] == wanted
+    assert yaml.safe_load(Path("first/config.yaml").read_text())["settings"]["data"] == wanted
     for number, file in enumerate(("first/config.yaml", "first/command.json", "first")):
         ended = gnas("search", two_targets, "--settings", file, "--out", f"again-{number}")
         assert ended.code == 0, ended
@@ -87,7 +87,7 @@ def test_the_file_of_a_run_knows_how_its_data_was_loaded(two_targets: Path) -> N
         assert Path(f"again-{number}/data.json").read_text() == Path("first/data.json").read_text()
     ended = gnas("search", two_targets, "--settings", "first", "--data", "seed=4", *SHORT, "--out", "other")
     assert ended.code == 0, ended
-    assert yaml.safe_load(Path("other/config.yaml").read_text())["data"] == {**wanted, "seed": 4}
+    assert yaml.safe_load(Path("other/config.yaml").read_text())["settings"]["data"] == {**wanted, "seed": 4}
     assert fingerprint(Path("other")) != fingerprint(Path("first"))
 
 
@@ -116,13 +116,11 @@ def test_the_command_line_overrides_a_file() -> None:
     Path("mine.yaml").write_text(
         "preset: fast\nchannels: 4\ncells: 1\nsearch_epochs: 1\nepochs: 1\nbaselines: []\nseed: 7\n"
     )
-    ended = gnas(
-        "search", "molecules-mini", "--settings", "mine.yaml", "--cells", "2", "--set", "train_settings.clip=1.0"
-    )
+    ended = gnas("search", "molecules-mini", "--settings", "mine.yaml", "--cells", "2", "--set", "training.clip=1.0")
     assert ended.code == 0, ended
     folder = Path("runs/molecules-mini-single-level-seed7")
-    kept = yaml.safe_load((folder / "config.yaml").read_text())
-    assert (kept["channels"], kept["cells"], kept["train_settings"]) == (4, 2, {"clip": 1.0})
+    kept = yaml.safe_load((folder / "config.yaml").read_text())["settings"]
+    assert (kept["space"]["channels"], kept["space"]["cells"], kept["training"]["clip"]) == (4, 2, 1.0)
 
 
 def test_force_replaces_a_run_with_other_settings(rings: Path) -> None:
@@ -131,7 +129,7 @@ def test_force_replaces_a_run_with_other_settings(rings: Path) -> None:
     Path("run/notes.txt").write_text("mine")
     ended = gnas("search", rings, *TINY, *small, "--channels", "3", "--force")
     assert ended.code == 0, ended
-    assert json.loads(Path("run/command.json").read_text())["settings"]["channels"] == 3
+    assert json.loads(Path("run/command.json").read_text())["settings"]["space"]["channels"] == 3
     assert Path("run/notes.txt").read_text() == "mine"
 
 

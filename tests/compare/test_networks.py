@@ -14,7 +14,7 @@ from gnas.errors import InputError, Interrupted
 from gnas.run import checkpoint
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
-from gnas.training.protocol import TrainConfig
+from gnas.run.protocol import TrainConfig
 from gnas.training.train import train
 
 BENCH = benchmark()

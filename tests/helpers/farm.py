@@ -15,7 +15,7 @@ from gnas.compare.networks import Candidate, compare
 from gnas.jobs import Runner
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
-from gnas.training.protocol import TrainConfig
+from gnas.run.protocol import TrainConfig
 from gnas.workflow import hand_made
 
 BENCH = benchmark()

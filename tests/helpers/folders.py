@@ -69,7 +69,8 @@ def made_up_job(
     folder: Path, *, dataset: str = "zinc", epochs: int = 12, cells: int = 3, stage: str = "finished", age: float = 0
 ) -> Path:
     """A job that has come to ``stage``: begun, searching, training or finished; last written ``age`` seconds ago."""
-    config = {"job": "search", "dataset": dataset, "nodes": 3, "cells": cells, "channels": 16, "search_epochs": epochs}
+    settings = {"space": {"nodes": 3, "cells": cells, "channels": 16}, "search": {"epochs": epochs}}
+    config = {"job": "search", "dataset": dataset, "settings": settings}
     task = {"level": "graph", "kind": "regression", "num_outputs": 1, "categories": [28], "in_channels": 0}
     task |= {"loss": "l1", "metric": "mae", "readout": "mean", "center": [0.0], "scale": [1.0], "labels": []}
     split = {"graphs": 10, "nodes": 200, "edges": 400, "nodes_min": 3, "nodes_max": 40}

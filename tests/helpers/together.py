@@ -22,8 +22,8 @@ from gnas.data.large import with_sampling
 from gnas.errors import Interrupted
 from gnas.model import baselines
 from gnas.run.folder import Run
+from gnas.run.protocol import TrainConfig
 from gnas.strategies import search, strategy
-from gnas.training.protocol import TrainConfig
 from gnas.training.train import train
 
 SEARCHES = ("single-level", "darts1", "darts2")

@@ -24,10 +24,10 @@ from gnas.jobs.job import FUNCTIONS, find_function
 from gnas.model.network import GraphModule
 from gnas.run import checkpoint
 from gnas.run.folder import Run
+from gnas.run.protocol import TrainConfig
 from gnas.strategies import Darts, Evolution, GraphNAS, RandomSearch, SearchStrategy, SingleLevel, search
 from gnas.strategies.depth import search_depth
 from gnas.strategies.values import from_values, to_values
-from gnas.training.protocol import TrainConfig
 
 STRATEGIES = (
     SingleLevel(epochs=2),

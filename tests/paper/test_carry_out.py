@@ -174,10 +174,10 @@ def test_graphnas_is_told_its_own_settings(tmp_path: Path) -> None:
     changes = Changes({"strategy_settings": {"graphnas.trials": 1, "lr": 0.05}})
     search, train = jobs(wanted("table-zinc", methods=("graphnas",), depths=(4,), changes=changes))
     assert search.key == "zinc/graphnas-1-seed0-trials1"
-    assert search.settings().strategy_settings == {"trials": 1, "max_weights": search.budget}
+    assert search.settings().search.options == {"trials": 1, "max_weights": search.budget}
     ours, _ = jobs(wanted("table-zinc", changes=changes, **LINE))
     assert ours.key == "zinc/single-level-1-seed0-lr0.05"
-    assert ours.settings().strategy_settings["lr"] == 0.05
+    assert ours.settings().search.options["lr"] == 0.05
     assert train.of == search
 
 

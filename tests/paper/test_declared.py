@@ -99,7 +99,7 @@ def test_changed_settings_are_part_of_the_folder():
     search, train, baseline = jobs(asked)[:3]
     assert search.folder == "pattern/single-level-4-seed0-nodes4"
     assert train.folder == "pattern/single-level-4-seed0-nodes4-dropout0.2"
-    assert (train.settings().dropout, search.settings().nodes) == (0.2, 4)
+    assert (train.settings().training.dropout, search.settings().space.nodes) == (0.2, 4)
     assert baseline.folder == "pattern/mlp-4"  # hand-made networks take no dropout
 
 
@@ -130,13 +130,10 @@ def test_a_found_network_may_have_the_papers_weights_and_no_more():
 
 def test_the_protocol_is_the_papers():
     search, train = jobs(Wanted(items=("table-nodes",), methods=("gnas",), datasets=("pattern",)))
-    told = search.settings()
-    assert (told.search_epochs, told.search_batch, told.nodes, told.variant, told.strategy_settings) == (
-        *(50, 64, 3, "paper"),
-        {},
-    )
-    told = train.settings()
-    assert (told.epochs, told.batch, told.lr, told.seeds) == (1000, 128, 1e-3, (41, 95, 12, 35))
+    space, told = search.settings().space, search.settings().search
+    assert (told.epochs, told.batch_size, space.nodes, space.variant, told.options) == (50, 64, 3, "paper", {})
+    told = train.settings().training
+    assert (told.epochs, told.batch_size, told.lr, told.seeds) == (1000, 128, 1e-3, (41, 95, 12, 35))
 
 
 def test_a_small_scale_runs_the_same_kinds_of_runs():

@@ -17,10 +17,10 @@ from gnas.errors import InputError
 from gnas.model.network import Network
 from gnas.model.supernet import Supernet
 from gnas.model.task import Task
+from gnas.run.protocol import TrainConfig
 from gnas.strategies import Darts, SingleLevel, search
 from gnas.training.engine import WARMUP, Engine, take_turns
 from gnas.training.optim import adam, set_rate
-from gnas.training.protocol import TrainConfig
 from gnas.training.store import Capacity, GraphStore, Planned
 from gnas.training.train import Trainer, train, train_seeds
 

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from gnas.errors import Interrupted
 from gnas.run.folder import Run
+from gnas.run.protocol import TrainConfig
 from gnas.strategies import Darts, SearchProblem, SingleLevel
 from gnas.strategies.base import SearchContext
 from gnas.strategies.darts import DartsSearch
 from gnas.strategies.single_level import SingleLevelSearch
 from gnas.training.loop import EpochLoop, Meter, NotFinite, Step, steps_per_epoch, watching
-from gnas.training.protocol import TrainConfig
 from gnas.training.store import GraphStore
 from gnas.training.train import Trainer
 

@@ -14,11 +14,11 @@ from gnas.model import baselines
 from gnas.model.network import GraphModule
 from gnas.model.task import Task
 from gnas.run.folder import Run
+from gnas.run.protocol import TrainConfig
 from gnas.strategies import SingleLevel, search
 from gnas.training.evaluation import evaluate
 from gnas.training.loop import seeded
 from gnas.training.norm_statistics import PreciseNorms, lag_behind, norms_of
-from gnas.training.protocol import TrainConfig
 from gnas.training.store import GraphStore
 from gnas.training.train import train
 

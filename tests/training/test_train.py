@@ -19,12 +19,12 @@ from gnas.model import baselines
 from gnas.model.network import Network
 from gnas.model.task import Task
 from gnas.run.folder import Run
+from gnas.run.protocol import TrainConfig
 from gnas.strategies import Darts, SingleLevel, search
 from gnas.training import optim
 from gnas.training.engine import take_turns
 from gnas.training.evaluation import Evaluator, evaluate
 from gnas.training.loop import NotFinite, seeded
-from gnas.training.protocol import TrainConfig
 from gnas.training.store import GraphStore
 from gnas.training.train import Spread, Trainer, TrainResult, train, train_seeds
 
