@@ -158,9 +158,9 @@ def run_compare(begun: Begun, found_in: list[Path], layers: int | None) -> None:
     begun.claim()
     with training_run(begun, "compare") as run:
         board = train_and_rank(begun, run, candidates(begun, found_in, layers))
-    show.leaderboard(screen, board)
+    show.show_leaderboard(screen, board)
     report = write_report(begun.folder)
     files = ", ".join(f"leaderboard.{kind}" for kind in ("csv", "json", "md"))
     screen.pair("tables", f"{begun.folder}/ {files}")
-    show.next_steps(screen, report)
+    show.show_next_steps(screen, report)
     screen.result({"run": str(begun.folder), **board.to_dict(), "report": report})

@@ -129,13 +129,13 @@ def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
         )
     if result.diameter is not None:
         screen.pair("diameter", f"{result.diameter} on average: the first search has half as many cells")
-    show.rounds(screen, result, benchmark.task.metric)
+    show.show_rounds(screen, result, benchmark.task.metric)
     screen.pair("depth", " → ".join(map(str, result.trajectory)) + f": {REASONS[result.reason]}")
     for note in result.notes:
         screen.pair("note", note)
-    show.network(screen, result.genotype)
+    show.show_network(screen, result.genotype)
     report = write_report(begun.folder)
-    show.next_steps(screen, report, ["gnas", "train", begun.dataset, "--genotype", str(begun.folder)])
+    show.show_next_steps(screen, report, ["gnas", "train", begun.dataset, "--genotype", str(begun.folder)])
     screen.result(
         {
             "run": str(begun.folder),

@@ -62,7 +62,7 @@ def show_command(run: o.RunFolder, as_json: o.Json = False, quiet: o.Quiet = Fal
     for number, sentence in enumerate(answer(job)):
         screen.pair("" if number else "result", sentence)
     if job.leaderboard is not None:
-        show.leaderboard(screen, job.leaderboard)
+        show.show_leaderboard(screen, job.leaderboard)
     if job.genotype is not None:
         screen.pairs("network", cells(job.genotype.formulas()), style="green")
     if (run / "report.html").exists():

@@ -87,12 +87,12 @@ def run_search(begun: Begun) -> None:
         )
     if not distributed.leave():
         return
-    show.network(screen, found.genotype)
-    show.verdict(screen, begun.folder)
-    show.leaderboard(screen, found.leaderboard)
+    show.show_network(screen, found.genotype)
+    show.show_answer(screen, begun.folder)
+    show.show_leaderboard(screen, found.leaderboard)
     report = write_report(begun.folder)
     folder = str(begun.folder)
-    show.next_steps(
+    show.show_next_steps(
         screen, report, ["gnas", "export", folder], ["gnas", "predict", folder, "DATA", "-o", "predictions.csv"]
     )
     screen.result(

@@ -1,4 +1,4 @@
-"""Results as people read them: the leaderboard, the network, where things are."""
+"""Results on the terminal: the leaderboard, the answer in words, the network, and what to do next."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gnas.run.words import count, direction, duration, format_metric, unit
 from gnas.strategies.depth import DepthResult
 
 
-def leaderboard(screen: Screen, board: Leaderboard) -> None:
-    """Rows from best to worst; found networks stand out."""
+def show_leaderboard(screen: Screen, board: Leaderboard) -> None:
+    """Print the leaderboard. Searched networks stand out."""
     screen.say(board.table().to_rich())
     screen.say(f" {board.dataset}, {direction(board.metric)}", style="dim")
 
 
-def verdict(screen: Screen, folder: Path) -> None:
-    """The answer in words: how good against the best hand-made network, and how long it took."""
+def show_answer(screen: Screen, folder: Path) -> None:
+    """Print the answer in words: how the network compares with the best hand-made one, and how long the run took."""
     from gnas.report.answer import answer
     from gnas.report.record import read_job
 
@@ -30,24 +30,24 @@ def verdict(screen: Screen, folder: Path) -> None:
     screen.pair("result", "\n".join(sentences))
 
 
-def network(screen: Screen, architecture: Architecture, title: str = "found") -> None:
-    """An architecture: its size, its depth, and a formula a cell."""
+def show_network(screen: Screen, architecture: Architecture, title: str = "found") -> None:
+    """Print an architecture: its size, its depth, and one formula per cell."""
     formulas = architecture.formulas()
     depth = architecture.depth()
     screen.pair(title, f"{count(len(formulas), 'cell')}, message-passing depth {depth} (genotype {architecture.id})")
     screen.pairs("", cells(formulas), style="green")
 
 
-def next_steps(screen: Screen, report: str | None, *commands: Sequence[str]) -> None:
-    """Where the report is, and what can be done next."""
+def show_next_steps(screen: Screen, report: str | None, *commands: Sequence[str]) -> None:
+    """Print where the report is, and commands to run next."""
     if report is not None:
         screen.pair("report", report)
     for number, words in enumerate(commands):
         screen.pair("" if number else "next", shlex.join(words), style="dim")
 
 
-def rounds(screen: Screen, result: DepthResult, metric: str) -> None:
-    """The rounds of a depth search."""
+def show_rounds(screen: Screen, result: DepthResult, metric: str) -> None:
+    """Print the rounds of a depth search."""
     headings = ("round", "cells", "of them aggregate", f"validation {unit(metric)}", "time")
     rows = [
         (number, one.initial, one.searched, format_metric(metric, one.val_metric), duration(one.seconds))

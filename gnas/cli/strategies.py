@@ -130,7 +130,7 @@ def run_strategies(begun: Begun, asked: Asked, usual_seeds: bool) -> None:
     report = write_report(begun.folder)
     screen.pair("tables", f"{begun.folder}/ strategies.csv, strategies.json, strategies.md")
     screen.pair("figure", ", ".join(map(str, pictures)))
-    show.next_steps(screen, report)
+    show.show_next_steps(screen, report)
     told = {"run": str(begun.folder), "device": str(begun.device), **comparison.to_dict()}
     screen.result({**told, "report": report})
 

@@ -113,7 +113,7 @@ def run_train(begun: Begun, name: str, architecture: Architecture | None, channe
     else:
         architecture = as_built(architecture, settings)
         candidate = found(architecture, benchmark, settings)
-        show.network(screen, architecture, "network")
+        show.show_network(screen, architecture, "network")
     begun.claim()
     network = f"{name}: {candidate.describe}"
     with training_run(begun, "train", network=network) as run:
@@ -122,9 +122,9 @@ def run_train(begun: Begun, name: str, architecture: Architecture | None, channe
         board = train_and_rank(begun, run, [candidate])
     if not distributed.leave():
         return
-    show.leaderboard(screen, board)
+    show.show_leaderboard(screen, board)
     report = write_report(begun.folder)
-    show.next_steps(screen, report, ["gnas", "export", str(begun.folder)])
+    show.show_next_steps(screen, report, ["gnas", "export", str(begun.folder)])
     screen.result(
         {
             "run": str(begun.folder),

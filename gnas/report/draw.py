@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gnas.arch.genotype import CellGenotype, Genotype
+from gnas.arch.architecture import Architecture
+from gnas.arch.genotype import CellGenotype
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.report.layout import layout_cell, layout_genotype
@@ -28,17 +29,17 @@ def draw_cell(cell: CellGenotype, number: int = 1) -> str:
     return to_svg(layout_cell(cell, number))
 
 
-def draw_genotype(genotype: Genotype, *, title: str = "", columns: int = 4) -> str:
+def draw_genotype(genotype: Architecture, *, title: str = "", columns: int = 4) -> str:
     """All cells as SVG text, ``columns`` cells per row."""
     return to_svg(layout_genotype(genotype, title=title, columns=columns))
 
 
-def to_png(what: CellGenotype | Genotype, *, title: str = "", columns: int = 4, scale: float = 2.0) -> bytes:
+def to_png(what: CellGenotype | Architecture, *, title: str = "", columns: int = 4, scale: float = 2.0) -> bytes:
     """The same picture as the content of a PNG file, with ``scale`` times as many pixels."""
     return _png(_layout(what, title, columns), scale)
 
 
-def save_drawing(what: CellGenotype | Genotype, path: str | Path, *, title: str = "", columns: int = 4) -> Path:
+def save_drawing(what: CellGenotype | Architecture, path: str | Path, *, title: str = "", columns: int = 4) -> Path:
     """Write the picture to a ``.svg`` or ``.png`` file and return its path."""
     path = Path(path)
     if path.suffix.lower() not in (".svg", ".png"):
@@ -47,7 +48,7 @@ def save_drawing(what: CellGenotype | Genotype, path: str | Path, *, title: str 
     return write_atomic(path, to_svg(drawing) if path.suffix.lower() == ".svg" else _png(drawing, 2.0))
 
 
-def _layout(what: CellGenotype | Genotype, title: str, columns: int) -> Drawing:
+def _layout(what: CellGenotype | Architecture, title: str, columns: int) -> Drawing:
     if isinstance(what, CellGenotype):
         return layout_cell(what)
     return layout_genotype(what, title=title, columns=columns)

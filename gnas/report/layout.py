@@ -1,8 +1,8 @@
-"""Where everything in a drawing of a cell or a genotype goes.
+"""The layout of drawings of cells and genotypes.
 
-A cell is a tree that grows downwards: the input, then the three levels as bands. A node keeps its column (its place in
-the level) and stands one row below the node it reads, so every line enters its node from above, through the label of
-its operation, and no line crosses a node or a label.
+A cell is a tree that grows downwards: the input on top, then the three levels as bands. The column of a node is its
+place in the level, and its row is the one below the node that it reads. So every line enters its node from above,
+through the label of its operation, and no line crosses a node or a label.
 """
 
 from __future__ import annotations
@@ -32,7 +32,15 @@ def layout_cell(
     formula: bool = True,
     legend: bool = True,
 ) -> Drawing:
-    """The drawing of one cell; ``rows`` reserves rows on levels 1 and 3, so that drawings of several cells align."""
+    """The drawing of one cell.
+
+    Args:
+        cell: The cell.
+        number: Number of the cell in its network, counted from 1.
+        rows: Rows to reserve on levels 1 and 3, so that drawings of several cells align.
+        formula: Whether to write the formula below the cell.
+        legend: Whether to explain the lines below the cell.
+    """
     places, height = _places(cell, rows or rows_needed([cell]))
     width = _width(cell)
     shapes: list[Shape] = [
@@ -54,7 +62,7 @@ def layout_cell(
 
 
 def layout_genotype(architecture: Architecture, *, title: str = "", columns: int = 4) -> Drawing:
-    """All cells in reading order, ``columns`` in a row, one legend below."""
+    """All cells in reading order, ``columns`` cells per row, with one legend below."""
     cells = architecture.cells
     if not cells:
         raise InputError(f"{architecture.title} is not made of GAP cells: it cannot be drawn")
@@ -80,7 +88,7 @@ def layout_genotype(architecture: Architecture, *, title: str = "", columns: int
 
 
 def rows_needed(cells: Iterable[CellGenotype]) -> tuple[int, int]:
-    """Rows on the levels 1 and 3: the longest chain of nodes inside the level."""
+    """Number of rows on levels 1 and 3: the longest chain of nodes inside the level."""
     first = third = 1
     for cell in cells:
         for node, rank in _ranks(cell).items():
@@ -92,18 +100,18 @@ def rows_needed(cells: Iterable[CellGenotype]) -> tuple[int, int]:
 
 
 def layout_key(operation: str) -> Drawing:
-    """A short piece of line as a key to the drawings on a page."""
+    """A short line with the look of an operation, for the legend of a page."""
     group, _ = _sample(operation)
     return Drawing(30, LEGEND, group.shapes[:2], f"line of {operation}")
 
 
 def node_name(node: int, number: int) -> str:
-    """As in the paper: ``Input_x`` is the input of the x-th cell, ``x_y`` its y-th latent embedding."""
+    """The name of a node, as in the paper: ``Input_x`` is the input of cell x, ``x_y`` its y-th latent embedding."""
     return f"{number}_{node}" if node else f"Input_{number}"
 
 
 def wrap_formula(text: str, width: int) -> list[str]:
-    """The formula in lines of about ``width`` letters, broken at branches, else at brackets."""
+    """The formula in lines of about ``width`` letters. Lines break between branches, or else at brackets."""
     pieces = text.replace(" | ", " | \0").split("\0")
     short = list(chain.from_iterable(_broken(piece, width) for piece in pieces))
     lines = [short[0]]
@@ -124,7 +132,7 @@ def _broken(piece: str, width: int) -> Iterator[str]:
 
 
 def _ranks(cell: CellGenotype) -> dict[int, int]:
-    """How many nodes of its own level stand above a node, itself counted."""
+    """For each node, how many nodes of its level lie on the way to it, itself included."""
     ranks: dict[int, int] = {0: 0}
     for link in cell.links:
         same = cell.level(link.source) == cell.level(link.target)
@@ -148,7 +156,7 @@ def _width(cell: CellGenotype) -> float:
 
 
 def _tops(rows: tuple[int, int]) -> tuple[float, float, float, float]:
-    """Where the bands of the levels 1, 2, 3 begin, and where the last one ends."""
+    """The top of the bands of levels 1, 2 and 3, and the bottom of the last."""
     first = TITLE + NODE + 10
     second = first + rows[0] * ROW + 4
     third = second + ROW + 4
@@ -156,7 +164,7 @@ def _tops(rows: tuple[int, int]) -> tuple[float, float, float, float]:
 
 
 def _places(cell: CellGenotype, rows: tuple[int, int]) -> tuple[dict[int, Point], float]:
-    """The middle of every node, and the height so far."""
+    """The centre of every node, and the height so far."""
     tops, pitch = _tops(rows), _pitch(cell)
     places = {}
     for node, rank in _ranks(cell).items():
@@ -226,12 +234,12 @@ def _role(cell: CellGenotype) -> str:
 
 
 def _legend(cells: Iterable[CellGenotype], width: float) -> tuple[Group, float]:
-    """Which line is which operation, and what double borders and faded branches mean."""
+    """A legend of the operations, of double borders and of faded branches."""
     cells = list(cells)
     items = [_sample(name) for name in sort_operations({link.operation for cell in cells for link in cell.links})]
     items.append(_note("double border: part of the output"))
     if any(set(cell.present()) - cell.live() for cell in cells):
-        items.append(_note("faded: reaches no output"))
+        items.append(_note("faded: does not reach the output"))
     x, y, shapes = EDGE, 4.0, []
     for group, wide in items:
         if x > EDGE and x + wide > width - EDGE:

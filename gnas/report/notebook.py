@@ -1,4 +1,4 @@
-"""Manners in a notebook: genotypes are drawn, results are shown as small tables. ``install`` teaches the classes."""
+"""How notebooks show results: a genotype as a drawing, other results as small tables. ``install`` adds the methods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def genotype_svg(genotype: Genotype) -> str:
 
 
 def search_html(result: SearchResult) -> str:
-    """What a search found, in a line and a drawing."""
+    """The result of a search: one line, and a drawing of the network."""
     genotype, formulas = result.genotype, result.genotype.formulas()
     effort = (
         f"{result.strategy}, {count(result.trained_epochs, 'epoch')}, {duration(result.seconds)}, seed {result.seed}"
@@ -34,7 +34,7 @@ def search_html(result: SearchResult) -> str:
 
 
 def train_html(result: TrainResult) -> str:
-    """The figures of one trained network."""
+    """The figures of one training."""
     metric = result.metric
     values = {
         f"test {unit(metric)}": format_metric(metric, result.test),
@@ -54,7 +54,7 @@ def leaderboard_html(board: Leaderboard) -> str:
 
 
 def install() -> None:
-    """Give the classes the methods that notebooks look for; doing it twice changes nothing."""
+    """Add the methods that notebooks call to the classes of results. A second call changes nothing."""
     Genotype._repr_svg_ = genotype_svg  # type: ignore[attr-defined]
     SearchResult._repr_html_ = search_html  # type: ignore[attr-defined]
     TrainResult._repr_html_ = train_html  # type: ignore[attr-defined]

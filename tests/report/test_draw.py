@@ -76,7 +76,7 @@ def test_the_formula_is_written_under_the_cell() -> None:
 
 def test_the_legend_names_the_operations_and_the_fading() -> None:
     words = [text.text for text in groups(draw_cell(CELL), "legend")[""].iter(f"{SVG}text")]
-    assert {"sparse", "dense", "max", "sum", "identity", "faded: reaches no output"} <= set(words)
+    assert {"sparse", "dense", "max", "sum", "identity", "faded: does not reach the output"} <= set(words)
     alive = CellGenotype(1, 1, ((0, 1, "dense"), (1, 2, "sum"), (2, 3, "dense")))
     assert "faded" not in draw_cell(alive)
 
