@@ -99,10 +99,13 @@ def _check(one: Field[Any], kind: Kind, value: Any, name: str) -> None:
     if value is None and kind.optional:
         return
     limits, choices = one.metadata.get("limits", {}), one.metadata.get("choices", ())
-    items = value if kind.several and isinstance(value, tuple) else (value,)
-    right = isinstance(value, tuple) == kind.several and all(_is_a(item, kind.base) for item in items)
+    several = isinstance(value, list | tuple)
+    items = tuple(value) if kind.several and several else (value,)
+    right = several == kind.several and all(_is_a(item, kind.base) for item in items)
     if choices and right and value != one.default:
         for item in items:
+            if item not in choices and not isinstance(item, str):
+                raise InputError(f"{name} is {item!r}; choose one of: {', '.join(map(str, choices))}")
             choose(item, choices, name)
     if right and all(_within(item, limits) for item in items):
         if one.metadata.get("distinct") and (not items or len(set(items)) < len(items)):

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from numbers import Integral, Real
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
 
 from gnas.arch.architecture import Architecture
 from gnas.arch.space import SearchSpace
-from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.jobs import Runner
 from gnas.model.stage import OperationTypes
 from gnas.model.task import Task
 from gnas.run.folder import Run
 from gnas.training.loop import Record
-
-KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
 
 
 @dataclass(frozen=True)
@@ -84,15 +79,3 @@ class SearchStrategy(Protocol):
     def name(self) -> str: ...
 
     def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult: ...
-
-
-def check_types(settings: Any) -> None:
-    """Settings come from files and command lines: a value that is not of its field's type is an error that names it."""
-    kinds = {"int": Integral, "float": Real, "bool": bool, "str": str}
-    for known in fields(settings):
-        value, (word, *other) = getattr(settings, known.name), str(known.type).split(" | ")
-        if word not in kinds or (value is None and other == ["None"]):
-            continue
-        right = isinstance(value, kinds[word]) and (word == "bool" or not isinstance(value, bool))
-        if not right or (word == "float" and not math.isfinite(value)):
-            raise InputError(f"{known.name} is {value!r}; it must be {KINDS[word]}")

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import torch
 
-from gnas.errors import InputError, choose
+from gnas.errors import InputError
+from gnas.fields import check_fields, setting
 from gnas.model.network import GraphModule
 from gnas.run.folder import Run
-from gnas.run.protocol import PRECISIONS, TrainConfig
-from gnas.strategies.base import SearchContext, check_types
+from gnas.run.protocol import PRECISE_NORMS, PRECISION, PRECISIONS, TrainConfig
+from gnas.strategies.base import SearchContext
 from gnas.training.engine import take_turns
 from gnas.training.loop import NotFinite, Record
 from gnas.training.store import Store
@@ -27,29 +28,19 @@ class TrialSettings:
     ``max_epochs`` trained epochs in all, or once ``max_seconds`` have been spent.
     """
 
-    trials: int = 20
-    epochs: int = 10
-    batch_size: int = 64
-    lr: float = 1e-3
-    max_epochs: int | None = None
-    max_seconds: float | None = None
-    precision: str = "tf32"
-    precise_norms: int = 0  # as in training: batches the norms' statistics are taken over before an evaluation
+    trials: int = setting(20, "networks to try; 50 for evolution, 100 for GraphNAS", at_least=1)
+    epochs: int = setting(10, "epochs of a trial", at_least=1)
+    batch_size: int = setting(64, "graphs in a batch", at_least=1)
+    lr: float = setting(1e-3, "learning rate of a trial's training", above=0)
+    max_epochs: int | None = setting(None, "no trial starts that would exceed this number of trained epochs in total")
+    max_seconds: float | None = setting(None, "no trial starts after this time", above=0)
+    precision: str = setting("tf32", PRECISION, choices=PRECISIONS)
+    precise_norms: int = setting(0, PRECISE_NORMS, at_least=0)
 
     def __post_init__(self) -> None:
-        check_types(self)
-        choose(self.precision, PRECISIONS, "precision")
-        for name in ("trials", "epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)!r}; it must be at least 1")
-        if self.precise_norms < 0:
-            raise InputError(f"precise_norms is {self.precise_norms!r}; it must be at least 0")
-        if self.lr <= 0:
-            raise InputError(f"lr is {self.lr!r}; it must be above 0")
+        check_fields(self)
         if self.max_epochs is not None and self.max_epochs < self.epochs:
             raise InputError(f"max_epochs is {self.max_epochs}: not enough for one trial of {self.epochs} epochs")
-        if self.max_seconds is not None and self.max_seconds <= 0:
-            raise InputError(f"max_seconds is {self.max_seconds!r}; it must be above 0")
 
 
 def train_briefly(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from gnas import distributed
-from gnas.errors import InputError
+from gnas.fields import setting
 from gnas.graph import GraphBatch, GraphSet
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.gradient import GradientSearch, GradientSettings
@@ -24,15 +23,9 @@ REACH = 0.01  # how far the weights move for the difference quotient of the seco
 class Darts(GradientSettings):
     """``order=1`` takes the weights as they are; ``order=2`` looks one weight step ahead (unrolled)."""
 
-    largest_share: ClassVar[float] = 0.95  # the alphas need graphs of their own
-
-    order: int = 1
+    train_share: float = setting(0.5, above=0, at_most=0.95)  # the alphas need graphs of their own
+    order: int = setting(1, "`1` takes the weights as they are, `2` looks one step ahead", choices=(1, 2))
     name: str = "darts"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.order not in (1, 2):
-            raise InputError(f"darts has order 1 or 2, not {self.order!r}")
 
     def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
         name = f"{self.name}{self.order}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from gnas.arch.genotype import Genotype
 from gnas.errors import InputError
+from gnas.fields import setting
 from gnas.model.network import GraphModule
 from gnas.model.supernet import Supernet
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
@@ -27,21 +28,19 @@ class Evolution(TrialSettings):
     weights, so that few ``epochs`` a trial suffice.
     """
 
-    trials: int = 50
-    population: int = 10
-    sample: int = 3
-    inherit: bool = False
-    supernet_epochs: int = 10
+    trials: int = setting(50, "networks to try", at_least=1)
+    population: int = setting(10, "number of youngest networks that parents are drawn from", at_least=1)
+    sample: int = setting(3, "networks drawn from the population; the best one is the parent", at_least=1)
+    inherit: bool = setting(False, "start every trial from the weights of a supernet")
+    supernet_epochs: int = setting(10, "epochs of that supernet", at_least=1)
     name: str = "evolution"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.sample <= self.population:
+        if self.sample > self.population:
             raise InputError(
                 f"sample is {self.sample}, population {self.population}; needed: 1 <= sample <= population"
             )
-        if self.supernet_epochs < 1:
-            raise InputError(f"supernet_epochs is {self.supernet_epochs}; it must be at least 1")
         if self.inherit and self.max_epochs is not None and self.max_epochs < self.supernet_epochs + self.epochs:
             raise InputError(f"max_epochs is {self.max_epochs}: not enough for the supernet and one trial")
 

@@ -6,17 +6,17 @@ import dataclasses
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
 from gnas import distributed
 from gnas.arch.genotype import Genotype
-from gnas.errors import InputError, choose
+from gnas.fields import check_fields, setting
 from gnas.graph import GraphSet
 from gnas.model.supernet import Supernet
-from gnas.run.protocol import PRECISIONS
-from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, check_types
+from gnas.run.protocol import PRECISE_NORMS, PRECISION, PRECISIONS, SYNC_BN
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import Evaluator
 from gnas.training.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
@@ -31,45 +31,45 @@ DERIVATIONS = ("last", "best")
 
 @dataclass(frozen=True)
 class GradientSettings:
-    """What the gradient strategies can be told; the defaults are the paper's (Searching setting)."""
+    """Settings of the gradient strategies; the defaults are the paper's (Searching setting)."""
 
-    largest_share: ClassVar[float] = 1.0  # a single level needs nothing held out
-
-    epochs: int = 50
-    batch_size: int = 64
-    lr: float = 0.025
-    momentum: float = 0.9
-    weight_decay: float = 3e-4
-    alpha_lr: float = 3e-4
-    alpha_weight_decay: float = 1e-3
-    clip: float = 5.0
-    share_alphas: bool = False
-    train_share: float = 0.5  # of the training graphs: what the weights are fitted to; bilevel holds the others out
-    derive: str = "last"  # or "best": from the alphas of the epoch with the lowest validation loss
-    searches: int = 1  # from seeds in a row; what each finds is trained for trial_epochs, and validation chooses
-    trial_epochs: int = 10
-    trial_lr: float = 1e-3
-    stop_on_collapse: float | None = None
-    precision: str = "tf32"
-    precise_norms: int = 0  # as in training: batches the norms' statistics are taken over before an evaluation
-    sync_bn: bool = False  # of several processes: batch norm over the nodes of all of them
+    epochs: int = setting(50, "epochs of the supernet", at_least=1)
+    batch_size: int = setting(64, "graphs in a batch", at_least=1)
+    lr: float = setting(0.025, "learning rate of the weights at the start; cosine to 0", above=0)
+    momentum: float = setting(0.9, "of the weights")
+    weight_decay: float = setting(3e-4, "of the weights")
+    alpha_lr: float = setting(3e-4, "learning rate of the alphas", above=0)
+    alpha_weight_decay: float = setting(1e-3, "of the alphas")
+    clip: float = setting(5.0, "largest norm of the gradient of the weights; `0`: no limit")
+    share_alphas: bool = setting(False, "one set of alphas for all cells")
+    train_share: float = setting(
+        0.5,
+        "share of the training graphs that the weights are fitted to. DARTS uses the others for the alphas (at most 0.95)",
+        above=0,
+        at_most=1,
+    )
+    derive: str = setting(
+        "last",
+        "architecture of the last epoch, or of the one with the lowest validation loss (`best`)",
+        choices=DERIVATIONS,
+    )
+    searches: int = setting(
+        1,
+        "number of searches, from consecutive seeds (`--searches N`). Each result is trained briefly; the best by validation "
+        "is the result",
+        at_least=1,
+    )
+    trial_epochs: int = setting(10, "epochs of such a brief training", at_least=1)
+    trial_lr: float = setting(1e-3, "its learning rate", above=0)
+    stop_on_collapse: float | None = setting(
+        None, "stop when `identity` has this share of level 2, such as `0.5`; `null`: never"
+    )
+    precision: str = setting("tf32", PRECISION, choices=PRECISIONS)
+    precise_norms: int = setting(0, PRECISE_NORMS, at_least=0)
+    sync_bn: bool = setting(False, SYNC_BN)
 
     def __post_init__(self) -> None:
-        check_types(self)
-        choose(self.precision, PRECISIONS, "precision")
-        choose(self.derive, DERIVATIONS, "derive")
-        if self.precise_norms < 0:
-            raise InputError(f"precise_norms is {self.precise_norms!r}; it must be at least 0")
-        if not 0 < self.train_share <= self.largest_share:
-            raise InputError(
-                f"train_share is {self.train_share!r}; it must be above 0 and at most {self.largest_share:g}"
-            )
-        for name in ("epochs", "batch_size", "searches", "trial_epochs"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)!r}; it must be at least 1")
-        for name in ("lr", "alpha_lr", "trial_lr"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} is {getattr(self, name)!r}; it must be above 0")
+        check_fields(self)
 
 
 class GradientSearch(EpochLoop):

@@ -19,6 +19,7 @@ from gnas.arch.graphnas import (
     GraphNASSpace,
 )
 from gnas.errors import InputError
+from gnas.fields import setting
 from gnas.model.graphnas import count_weights
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.brief import TrialSettings
@@ -36,29 +37,24 @@ class GraphNAS(TrialSettings):
     is trained from scratch. A reward is the accuracy in 0..1, or 1 / (1 + error / spread of the training targets).
     """
 
-    trials: int = 100
-    max_weights: int = 5_000_000
-    hidden: int = 100
-    controller_lr: float = 3.5e-4
-    baseline_decay: float = 0.95
-    entropy: float = 1e-4
-    temperature: float = 5.0
-    bound: float = 2.5
-    attentions: tuple[str, ...] = ATTENTIONS
-    aggregators: tuple[str, ...] = AGGREGATORS
-    activations: tuple[str, ...] = ACTIVATIONS
-    heads: tuple[int, ...] = HEADS
-    widths: tuple[int, ...] = WIDTHS
+    trials: int = setting(100, "networks to try", at_least=1)
+    max_weights: int = setting(5_000_000, "largest number of weights of a network", above=0)
+    hidden: int = setting(100, "width of the controller", above=0)
+    controller_lr: float = setting(3.5e-4, "learning rate of the controller", above=0)
+    baseline_decay: float = setting(0.95, "decay of the average reward", at_least=0, below=1)
+    entropy: float = setting(1e-4, "weight of the entropy in the reward")
+    temperature: float = setting(5.0, "of the controller's scores", above=0)
+    bound: float = setting(2.5, "largest score after the `tanh`", above=0)
+    attentions: tuple[str, ...] = setting(ATTENTIONS, "attention functions to choose from")
+    aggregators: tuple[str, ...] = setting(AGGREGATORS, "aggregators to choose from")
+    activations: tuple[str, ...] = setting(ACTIVATIONS, "activations to choose from")
+    heads: tuple[int, ...] = setting(HEADS, "numbers of heads to choose from")
+    widths: tuple[int, ...] = setting(WIDTHS, "widths of a head to choose from")
     name: str = "graphnas"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.space()
-        if not 0 <= self.baseline_decay < 1:
-            raise InputError(f"baseline_decay is {self.baseline_decay}; it must be in [0, 1)")
-        for name in ("hidden", "controller_lr", "temperature", "bound", "max_weights"):
-            if getattr(self, name) <= 0:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be above 0")
 
     def space(self) -> GraphNASSpace:
         return GraphNASSpace(self.attentions, self.aggregators, self.activations, self.heads, self.widths)

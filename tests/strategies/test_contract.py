@@ -125,7 +125,7 @@ def test_bad_budgets_are_refused(name: str, settings: dict, message: str) -> Non
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("darts", {"order": 3}, "order 1 or 2, not 3"),
+        ("darts", {"order": 3}, "order is 3; choose one of: 1, 2"),
         ("evolution", {"sample": 20}, "1 <= sample <= population"),
         ("evolution", {"supernet_epochs": 0}, "supernet_epochs is 0"),
         ("evolution", {"inherit": True, "max_epochs": 15}, "not enough for the supernet"),

@@ -101,10 +101,10 @@ def test_it_goes_on_wherever_it_was_stopped(count: int, tmp_path: Path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"searches": 0}, "searches is 0; it must be at least 1"),
+        ({"searches": 0}, "searches is 0; it must be a whole number of at least 1"),
         ({"searches": 2.5}, "searches is 2.5; it must be a whole number"),
-        ({"trial_epochs": 0}, "trial_epochs is 0; it must be at least 1"),
-        ({"trial_lr": 0.0}, "trial_lr is 0.0; it must be above 0"),
+        ({"trial_epochs": 0}, "trial_epochs is 0; it must be a whole number of at least 1"),
+        ({"trial_lr": 0.0}, "trial_lr is 0.0; it must be a number above 0"),
     ],
 )
 def test_wrong_numbers_are_named(settings: dict, message: str):
