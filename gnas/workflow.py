@@ -28,7 +28,7 @@ from gnas.run.leaderboard import Leaderboard
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 from gnas.strategies import STRATEGIES, SearchResult, SearchStrategy, search, strategy
-from gnas.strategies.finished import finished_search
+from gnas.strategies.base import finished_search
 from gnas.training.loop import Record, labelled
 
 # Widths under a budget are multiples of 4: rows that begin on 16 bytes. 86 made a step on a GPU a quarter slower than 84 or 88.

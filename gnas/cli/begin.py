@@ -49,7 +49,7 @@ class Begun:
     def claim(self, **more: Any) -> None:
         """From here on the folder is this run's; ``more`` is kept of the command beside dataset and settings."""
         told = {"dataset": self.dataset, "settings": self.settings.to_dict(), **more}
-        distributed.from_first(lambda: self.place.begin(told, versions(self.device)))
+        distributed.from_first(lambda: self.place.begin(told, versions(self.device), self.benchmark.fingerprint))
 
 
 def begin(

@@ -21,13 +21,12 @@ from gnas.model import baselines
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings, config_value
-from gnas.strategies import finished
 
 
 def read_network(path: Path) -> Architecture:
     """The architecture of a run folder, of a genotype file, or a shipped one by its name."""
     if path.is_dir():
-        found = finished.read_architecture(Run(path))
+        found = Run(path).architecture()
         if found is None:
             raise InputError(f"{path}: this run has no genotype (yet)")
         return found

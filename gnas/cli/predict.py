@@ -55,6 +55,7 @@ def predict(
     with screen.waiting("starting"):
         from gnas.cli.counting import counting
         from gnas.cli.settings import pick_device
+        from gnas.run.models import default_network
         from gnas.use.predict import predict as write_predictions
 
     try:
@@ -63,7 +64,7 @@ def predict(
                 run,
                 data,
                 out,
-                name=which(run, network),
+                name=network or default_network(run),
                 seed=seed,
                 device=pick_device(device),
                 data_root=data_root,
@@ -80,12 +81,6 @@ def predict(
     screen.result(told | {"notes": list(found.notes)})
 
 
-def which(run: Path, network: str | None) -> str:
-    """The network asked for, the only one of the run, or the one that was found."""
-    trained = [path.name for path in run.glob("trained/*") if path.is_dir()]
-    return network or (trained[0] if len(trained) == 1 else "gnas")
-
-
 def export(
     run: o.RunFolder,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="Default: RUN/export.")] = None,
@@ -98,9 +93,10 @@ def export(
     """Write a trained network as a folder that needs no gnas: a readable module, safetensors weights, a model card."""
     screen = Screen(as_json, quiet)
     with screen.waiting("exporting"):
+        from gnas.run.models import default_network
         from gnas.use.export import export_run
 
-        path = export_run(run, out or run / "export", name=which(run, network), seed=seed, force=force)
+        path = export_run(run, out or run / "export", name=network or default_network(run), seed=seed, force=force)
     screen.pair("exported", str(path))
     screen.pair("files", ", ".join(sorted(file.name for file in path.iterdir())))
     screen.result({"export": str(path), "files": sorted(file.name for file in path.iterdir())})

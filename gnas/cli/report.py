@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from gnas.cli import options as o
-from gnas.cli.records import about
 from gnas.cli.screen import Screen
 from gnas.errors import InputError
+from gnas.run.summary import summarise_run
 
 EXAMPLES = {
     "report": (
@@ -44,7 +44,7 @@ def report(
     if watch and len(runs) > 1:
         raise InputError("--watch follows one run; name one")
     for folder in runs:
-        about(folder)
+        summarise_run(folder)
     if out is None and len(runs) > 1:
         out = Path("comparison.html")
     refuse_existing(out, force)

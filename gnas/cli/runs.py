@@ -1,4 +1,4 @@
-"""``gnas runs``: what is there, one of them in full, and away with it."""
+"""``gnas runs``: list, show and delete run folders."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import typer
 
 from gnas.cli import options as o
 from gnas.cli.options import examples
-from gnas.cli.records import About, about, is_running, runs_under
 from gnas.cli.screen import Screen, cells
 from gnas.errors import InputError
+from gnas.run.layout import is_locked
+from gnas.run.summary import RunSummary, list_runs, summarise_run
 from gnas.run.table import NONE, Column, Table
 from gnas.run.words import name_metric
 
@@ -39,7 +40,7 @@ def list_command(root: Root = Path("runs"), as_json: o.Json = False, quiet: o.Qu
     screen = Screen(as_json, quiet)
     if not root.is_dir():
         raise InputError(f"{root}: no such folder; runs are kept in runs/ of the folder gnas is started in")
-    found = list(runs_under(root))
+    found = list_runs(root)
     if found:
         screen.say(_table(found, root).to_rich())
     else:
@@ -50,13 +51,13 @@ def list_command(root: Root = Path("runs"), as_json: o.Json = False, quiet: o.Qu
 @runs_app.command("show", epilog=examples("gnas runs show runs/cluster-mini-single-level-seed0"))
 def show_command(run: o.RunFolder, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
     """Show one run: what was found, how good it is, how far it is."""
-    known, screen = about(run), Screen(as_json, quiet)
+    known, screen = summarise_run(run), Screen(as_json, quiet)
     with screen.waiting("reading"):
         from gnas.cli import show
         from gnas.report.answer import answer
-        from gnas.report.record import read_job
+        from gnas.run.record import read_run
 
-        job = read_job(run)
+        job = read_run(run)
     size, files = _size(run)
     screen.pair("run", f"{run} ({known.job} on {known.dataset}, {known.state}; {files:,} files, {size / 1e6:.1f} MB)")
     for number, sentence in enumerate(answer(job)):
@@ -88,10 +89,10 @@ def delete_command(
 ) -> None:
     """Delete a run folder with everything in it; asks first."""
     screen = Screen(as_json, quiet)
-    known = about(run)
+    known = summarise_run(run)
     if run.is_symlink() or Path.cwd().resolve().is_relative_to(run.resolve()):
         raise InputError(f"{run}: a link, or the folder you are in; delete it by hand")
-    if is_running(run):
+    if is_locked(run):
         raise InputError(f"{run}: a process is working in this run folder; stop it first")
     size, files = _size(run)
     if not force:
@@ -103,21 +104,21 @@ def delete_command(
     screen.result({"deleted": str(run), "files": files, "bytes": size})
 
 
-def _table(runs: list[About], root: Path) -> Table[About]:
+def _table(runs: list[RunSummary], root: Path) -> Table[RunSummary]:
     """One row per run."""
     columns = (
-        Column[About]("run", lambda run: str(run.folder.relative_to(root))),
-        Column[About]("job", "job"),
-        Column[About]("dataset", "dataset"),
-        Column[About]("state", "state"),
-        Column[About]("depth", "depth"),
-        Column[About]("test", "test", text=_test_metric),
-        Column[About]("changed", "changed", lambda changed: ago(time.time() - changed), align="left"),
+        Column[RunSummary]("run", lambda run: str(run.folder.relative_to(root))),
+        Column[RunSummary]("job", "job"),
+        Column[RunSummary]("dataset", "dataset"),
+        Column[RunSummary]("state", "state"),
+        Column[RunSummary]("depth", "depth"),
+        Column[RunSummary]("test", "test", text=_test_metric),
+        Column[RunSummary]("changed", "changed", lambda changed: ago(time.time() - changed), align="left"),
     )
     return Table(columns, runs)
 
 
-def _test_metric(run: About) -> str:
+def _test_metric(run: RunSummary) -> str:
     return NONE if run.test is None or run.metric is None else name_metric(run.metric, run.test)
 
 

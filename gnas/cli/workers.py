@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gnas import distributed
-from gnas.cli.place import OURS
 from gnas.errors import InputError
 from gnas.jobs import check_on, open_runner
 from gnas.jobs.storage import Storage
+from gnas.run.layout import CONFIG, OWN_NAMES
 
 if TYPE_CHECKING:
     from gnas.cli.begin import Begun
@@ -31,15 +31,15 @@ def check_workers(options: Mapping[str, Any]) -> None:
 def fetch(url: str | None, folder: Path, resume: bool, force: bool) -> None:
     """Bring the run at the URL here: what workers did counts, not what is left here of it. Refuse to replace it unasked."""
     storage = None if url is None else Storage(url)
-    if storage is None or not storage.holds("config.yaml"):
+    if storage is None or not storage.holds(CONFIG):
         return
     if force:
-        for name in OURS:
+        for name in OWN_NAMES:
             storage.remove(name)
     elif resume:
         storage.pull("", folder)
     else:
-        raise InputError(f"{url} already holds a run; --resume goes on with it, --force replaces it")
+        raise InputError(f"{url} already holds a run; --resume resumes it, --force replaces it")
 
 
 @contextlib.contextmanager

@@ -17,8 +17,9 @@ from gnas.jobs import Job, Runner, Work, unpack
 from gnas.model.network import GraphModule
 from gnas.run import checkpoint
 from gnas.run.folder import Run
+from gnas.run.layout import WEIGHTS, training_folder
 from gnas.run.leaderboard import Leaderboard, Row
-from gnas.run.models import WEIGHTS, build_model, describe_model
+from gnas.run.models import build_model, describe_model
 from gnas.run.protocol import TrainConfig
 from gnas.training.loop import Record, labelled
 from gnas.training.train import TrainResult, train, train_seeds
@@ -122,7 +123,7 @@ def _training(benchmark: Benchmark, candidate: Candidate, config: TrainConfig, s
 
 
 def _place(folder: Path, candidate: Candidate, seed: int) -> Path:
-    return folder / "trained" / candidate.name / f"seed-{seed}"
+    return training_folder(folder, candidate.name, seed)
 
 
 def _settings(benchmark: Benchmark, candidate: Candidate, config: TrainConfig, seed: int) -> dict[str, Any]:

@@ -33,9 +33,8 @@ from gnas.model.stage import OperationTypes
 from gnas.run.folder import Run, plain
 from gnas.run.strategy_curves import Point, StrategyComparison, read_points
 from gnas.strategies import SearchResult, SearchStrategy, search
-from gnas.strategies.base import SearchContext, SearchProblem
+from gnas.strategies.base import SearchContext, SearchProblem, finished_search
 from gnas.strategies.brief import TrialSettings
-from gnas.strategies.finished import finished_search
 from gnas.strategies.given import GivenTrials
 from gnas.strategies.gradient import GradientSettings
 from gnas.strategies.values import from_values, to_values

@@ -20,7 +20,6 @@ from gnas.paper.scale import SEEDS
 from gnas.run.folder import Run
 from gnas.run.strategy_curves import StrategyComparison
 from gnas.strategies import SearchResult
-from gnas.strategies.finished import read_architecture
 from gnas.workflow import as_built
 
 FIGURES = ("test", "num_weights", "epochs", "seconds")  # what every result of a training has
@@ -233,7 +232,7 @@ def _searched(folder: Path) -> Searched | None:
     if result is None:
         return None
     run = Run(folder)
-    architecture = read_architecture(run)
+    architecture = run.architecture()
     if architecture is None or result.get("genotype") != architecture.id:
         return None
     if "rounds" not in result and not is_number(result.get("seconds")):
@@ -245,7 +244,7 @@ def _networks(folder: Path, model: str) -> Iterator[Trained]:
     """The network trained in a folder, if it is there."""
     if not (folder / "genotype.yaml").exists():
         return
-    architecture = read_architecture(Run(folder))
+    architecture = Run(folder).architecture()
     results = {} if architecture is None else _results(folder / "trained" / model, architecture.id)
     if results:
         told = _read(folder, "result") or {}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnas.model.task import higher_is_better
-from gnas.report.record import Job, Training
 from gnas.run.leaderboard import Leaderboard, Row
+from gnas.run.record import RunRecord, TrainingFigures, TrainingRecord
 from gnas.run.settings import config_value
 from gnas.run.strategy_curves import StrategyComparison
 from gnas.run.words import count, duration, format_metric, format_spread, join_words, name_metric, unit
@@ -31,7 +31,7 @@ def best_baseline(board: Leaderboard) -> Row | None:
     return next((row for row in board.rows if not row.found), None)
 
 
-def answer(job: Job) -> list[str]:
+def answer(job: RunRecord) -> list[str]:
     """A few sentences with numbers."""
     sentences = [_network(job), _chosen(job)] if job.genotype is not None else []
     if job.rounds:
@@ -45,7 +45,7 @@ def answer(job: Job) -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
-def facts(job: Job) -> list[Fact]:
+def facts(job: RunRecord) -> list[Fact]:
     """The numbers of the headline; those that are there."""
     found: list[Fact] = []
     if job.genotype is not None:
@@ -64,15 +64,16 @@ def facts(job: Job) -> list[Fact]:
     return found
 
 
-def search_seconds(job: Job) -> float | None:
+def search_seconds(job: RunRecord) -> float | None:
     if job.rounds:
-        return sum(one.get("seconds") or 0.0 for one in job.rounds)
-    told = job.search or (job.history[-1] if job.history else {})
-    return told.get("seconds")
+        return sum(one.seconds or 0.0 for one in job.rounds)
+    if job.search:
+        return job.search.seconds
+    return job.history[-1].get("seconds") if job.history else None
 
 
-def _effort(job: Job) -> str:
-    several = (job.search or {}).get("searches")
+def _effort(job: RunRecord) -> str:
+    several = job.search.searches if job.search else ()
     if several and not job.rounds:
         return f"{len(several)} searches"
     return count(len(job.rounds), "round") if job.rounds else count(len(job.history), job.step)
@@ -101,7 +102,7 @@ def _seeds(metric: str, row: Row) -> str:
     return f"± {format_metric(metric, row.std)} over {row.seeds} seeds" if row.seeds > 1 else "one seed"
 
 
-def _network(job: Job) -> str:
+def _network(job: RunRecord) -> str:
     genotype = job.genotype
     assert genotype is not None
     counts = genotype.aggregations()
@@ -114,25 +115,24 @@ def _network(job: Job) -> str:
     return f"{verb} a network of {count(len(genotype), 'cell')} with {depth}."
 
 
-def _chosen(job: Job) -> str:
+def _chosen(job: RunRecord) -> str:
     """Of several searches: which one was taken, and why."""
-    told = job.search or {}
-    several = told.get("searches", ())
-    if not several or job.rounds:
+    if job.search is None or not job.search.searches or job.rounds:
         return ""
+    several, chosen = job.search.searches, job.search.seed
     values = {one["seed"]: one["val_metric"] for one in several}
-    others = join_words([format_metric(job.metric, value) for seed, value in values.items() if seed != told["seed"]])
+    others = join_words([format_metric(job.metric, value) for seed, value in values.items() if seed != chosen])
     return (
-        f"It comes from seed {told['seed']}, the best of {len(several)} searches by validation after a brief training "
-        f"({name_metric(job.metric, values[told['seed']])}; the other{'s' * (len(several) > 2)} {others})."
+        f"It comes from seed {chosen}, the best of {len(several)} searches by validation after a brief training "
+        f"({name_metric(job.metric, values[chosen])}; the other{'s' * (len(several) > 2)} {others})."
     )
 
 
-def _depth(job: Job) -> str:
-    done = [one for one in job.rounds if one.get("searched") is not None]
+def _depth(job: RunRecord) -> str:
+    done = [one for one in job.rounds if one.searched is not None]
     if not done:
-        return f"The first round searches with {count(job.rounds[0].get('initial') or 0, 'cell')}."
-    way = " → ".join(str(depth) for depth in (done[0]["initial"], *(one["searched"] for one in done)))
+        return f"The first round searches with {count(job.rounds[0].initial or 0, 'cell')}."
+    way = " → ".join(str(depth) for depth in (done[0].initial, *(one.searched for one in done)))
     why = (job.result or {}).get("explanation")
     end = f" The loop ended because {why}." if why else ""
     return f"The depth went {way} in {count(len(done), 'round')}.{end}"
@@ -152,7 +152,7 @@ def _quality(board: Leaderboard, row: Row, subject: str) -> str:
     return f"{text}: level with {other}, {'the difference is ' + told if told != 'the same' else 'to the last digit'}."
 
 
-def _time(job: Job, row: Row) -> str:
+def _time(job: RunRecord, row: Row) -> str:
     seconds = search_seconds(job)
     each = duration(row.seconds / max(row.seeds, 1))
     training = f"training it {each}" + (f" a seed ({row.seeds} seeds)" if row.seeds > 1 else "")
@@ -171,12 +171,12 @@ def _strategies(comparison: StrategyComparison) -> str:
     return f"{text} within {count(epochs, 'epoch')}: {value} over {count(best.seeds, 'seed')}."
 
 
-def _so_far(job: Job) -> str:
+def _so_far(job: RunRecord) -> str:
     if job.strategies is not None:
         return _strategies(job.strategies)
     if job.trainings:
         if len(job.trainings) == 1 and not job.history and job.trainings[0].result:
-            return _one(job.trainings[0])
+            return _one(job.trainings[0], job.trainings[0].result)
         done = sum(training.result is not None for training in job.trainings)
         return f"{_searched(job)}Of {count(len(job.trainings), 'training')} begun, {done} finished." + _best(job)
     if job.search:
@@ -190,18 +190,17 @@ def _so_far(job: Job) -> str:
     return "Nothing is recorded yet: the first epoch of the search has not ended."
 
 
-def _one(training: Training) -> str:
-    result = training.result or {}
-    value, epoch = name_metric(result["metric"], result["test"]), result["best_epoch"]
-    took = f"{count(result['epochs'], 'epoch')} in {duration(result['seconds'])}"
+def _one(training: TrainingRecord, result: TrainingFigures) -> str:
+    value, epoch = name_metric(result.metric, result.test), result.best_epoch
+    took = f"{count(result.epochs, 'epoch')} in {duration(result.seconds)}"
     return f"{training.name}, seed {training.seed}: test {value}, taken at epoch {epoch} of its training ({took})."
 
 
-def _searched(job: Job) -> str:
+def _searched(job: RunRecord) -> str:
     return f"The search took {duration(search_seconds(job))}. " if job.search else ""
 
 
-def _best(job: Job) -> str:
+def _best(job: RunRecord) -> str:
     values = [(record["val_metric"], training) for training in job.trainings for record in _judged(training)]
     if not values:
         return ""
@@ -210,5 +209,5 @@ def _best(job: Job) -> str:
     return f" Best validation so far: {name_metric(job.metric, value)} ({training.name}, seed {training.seed})."
 
 
-def _judged(training: Training) -> list[dict[str, Any]]:
+def _judged(training: TrainingRecord) -> list[dict[str, Any]]:
     return [record for record in training.history if record.get("val_metric") is not None]

@@ -11,8 +11,8 @@ from gnas.model.task import higher_is_better
 from gnas.report import plots
 from gnas.report.answer import search_seconds
 from gnas.report.axes import inline_svg
-from gnas.report.record import Job
 from gnas.run.leaderboard import Leaderboard, Row
+from gnas.run.record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +27,7 @@ class Picture:
     svg: str
 
 
-def job_pictures(job: Job) -> list[Picture]:
+def job_pictures(job: RunRecord) -> list[Picture]:
     """Every plot this job has material for."""
     made = [*_strategies(job), *_comparison(job), *_training(job), *_search(job)]
     return [
@@ -36,7 +36,7 @@ def job_pictures(job: Job) -> list[Picture]:
     ]
 
 
-def comparison_pictures(jobs: list[Job]) -> list[Picture]:
+def comparison_pictures(jobs: list[RunRecord]) -> list[Picture]:
     """Plots across several runs."""
     made = []
     for board in _merged(jobs):
@@ -52,7 +52,7 @@ def comparison_pictures(jobs: list[Job]) -> list[Picture]:
     ]
 
 
-def _merged(jobs: list[Job]) -> Iterator[Leaderboard]:
+def _merged(jobs: list[RunRecord]) -> Iterator[Leaderboard]:
     """One leaderboard for all runs on the same dataset and metric."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for job in jobs:
@@ -65,7 +65,7 @@ def _merged(jobs: list[Job]) -> Iterator[Leaderboard]:
         yield Leaderboard(dataset, metric, tuple(rows))
 
 
-def _comparison(job: Job) -> Iterator[tuple[str, str, Figure]]:
+def _comparison(job: RunRecord) -> Iterator[tuple[str, str, Figure]]:
     board = job.leaderboard
     if board is None or not board.rows:
         return
@@ -75,13 +75,13 @@ def _comparison(job: Job) -> Iterator[tuple[str, str, Figure]]:
         yield "Cost against quality", caption, plots.cost_against_quality(board, search_seconds(job))
 
 
-def _strategies(job: Job) -> Iterator[tuple[str, str, Figure]]:
+def _strategies(job: RunRecord) -> Iterator[tuple[str, str, Figure]]:
     if job.strategies is not None:
         caption = "Mean over the seeds from where all have a network; the shade spans the lowest and the highest."
         yield "Best network so far against cost", caption, plots.best_so_far(job.strategies)
 
 
-def _training(job: Job) -> Iterator[tuple[str, str, Figure]]:
+def _training(job: RunRecord) -> Iterator[tuple[str, str, Figure]]:
     runs = {name: [training.history for training in group] for name, group in job.by_network().items()}
     if not any(history for histories in runs.values() for history in histories):
         return
@@ -90,7 +90,7 @@ def _training(job: Job) -> Iterator[tuple[str, str, Figure]]:
     yield "Training: training loss", caption, plots.training_curves(runs, job.metric, "train_loss")
 
 
-def _search(job: Job) -> Iterator[tuple[str, str, Figure]]:
+def _search(job: RunRecord) -> Iterator[tuple[str, str, Figure]]:
     history, step = job.history, job.step
     if job.rounds:
         yield (

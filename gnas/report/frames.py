@@ -8,8 +8,8 @@ from typing import Any
 from gnas.arch.genotype import CellGenotype, Genotype
 from gnas.errors import InputError
 from gnas.report.layout import layout_cell, rows_needed
-from gnas.report.record import Job
 from gnas.report.shapes import to_svg
+from gnas.run.record import RunRecord
 from gnas.run.words import count, format_metric, unit
 
 BUDGET = 1_500_000  # letters of drawings in one report
@@ -33,7 +33,7 @@ class Frames:
     left_out: int = 0
 
 
-def build_frames(job: Job, budget: int = BUDGET) -> Frames:
+def build_frames(job: RunRecord, budget: int = BUDGET) -> Frames:
     """Frames for the epochs of a search and its final genotype; evenly thinned out where they exceed the budget."""
     steps = _steps(job)
     rows = rows_needed(cell for _, genotype, _ in steps for cell in genotype)
@@ -51,7 +51,7 @@ def build_frames(job: Job, budget: int = BUDGET) -> Frames:
     return Frames(drawings, tuple(frames), len(steps) - len(kept))
 
 
-def _steps(job: Job) -> list[tuple[str, Genotype, dict[str, Any]]]:
+def _steps(job: RunRecord) -> list[tuple[str, Genotype, dict[str, Any]]]:
     known: dict[str, Genotype | None] = {}
     steps = []
     for record in job.history:

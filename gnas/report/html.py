@@ -17,7 +17,6 @@ from gnas.report.figures import comparison_pictures, job_pictures
 from gnas.report.frames import build_frames
 from gnas.report.layout import layout_cell, layout_key, rows_needed
 from gnas.report.palette import sort_operations
-from gnas.report.record import Job, legible, read_job, signature
 from gnas.report.reuse import snippets
 from gnas.report.shapes import to_svg
 from gnas.report.tables import (
@@ -27,6 +26,7 @@ from gnas.report.tables import (
     trainings_table,
     values_table,
 )
+from gnas.run.record import RunRecord, file_signature, read_run, refuse_damaged
 from gnas.run.table import Table
 from gnas.workflow import package_versions
 
@@ -39,7 +39,7 @@ def write_report(folder: str | Path, *, out: str | Path | None = None, refresh: 
 
     What is not there yet is left out. A page with ``refresh`` loads itself again after that many seconds.
     """
-    job = read_job(folder)
+    job = read_run(folder)
     return write_atomic(_target(out, job.folder), render_job(job, refresh))
 
 
@@ -47,7 +47,7 @@ def compare_report(folders: Sequence[str | Path], out: str | Path) -> Path:
     """Write one page that compares several run folders."""
     if not folders:
         raise InputError("give at least one run folder to compare")
-    jobs = [read_job(folder) for folder in folders]
+    jobs = [read_run(folder) for folder in folders]
     return write_atomic(_target(out, Path.cwd()), render_comparison(jobs))
 
 
@@ -66,9 +66,9 @@ def watch(
     seen = None
     while True:
         stop = should_stop is not None and should_stop()
-        now = signature(folder)
+        now = file_signature(folder)
         if stop or now != seen:
-            job = read_job(folder)
+            job = read_run(folder)
             over = stop or job.state == "finished"
             path = write_atomic(_target(out, job.folder), render_job(job, 0 if over else max(5.0, interval)))
             if on_write is not None:
@@ -79,8 +79,8 @@ def watch(
         time.sleep(interval)
 
 
-@legible
-def render_job(job: Job, refresh: float = 0) -> str:
+@refuse_damaged
+def render_job(job: RunRecord, refresh: float = 0) -> str:
     """The page of one job as text."""
     frames = build_frames(job)
     last = frames.frames[-1] if frames.frames else None
@@ -108,8 +108,8 @@ def render_job(job: Job, refresh: float = 0) -> str:
     )
 
 
-@legible
-def render_comparison(jobs: list[Job]) -> str:
+@refuse_damaged
+def render_comparison(jobs: list[RunRecord]) -> str:
     """The page of several jobs as text."""
     sections = [
         {
@@ -132,7 +132,7 @@ def render_comparison(jobs: list[Job]) -> str:
     )
 
 
-def _versions(job: Job) -> Table[Any]:
+def _versions(job: RunRecord) -> Table[Any]:
     if job.versions:
         return values_table("Versions of the run.", job.versions)
     return values_table("Versions of what wrote this page; the run kept none of its own.", package_versions(*PACKAGES))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields
 from typing import Any
 
 from gnas.arch.genotype import Genotype
 from gnas.model.task import Task
-from gnas.report.record import Job
+from gnas.run.layout import WEIGHTS
+from gnas.run.record import RunRecord, read_run_json
 from gnas.run.settings import config_value
 
 
@@ -20,7 +20,7 @@ class Snippet:
     text: str
 
 
-def snippets(job: Job) -> list[Snippet]:
+def snippets(job: RunRecord) -> list[Snippet]:
     """What can be done with this run, from the least effort to the most freedom."""
     if job.genotype is None:
         return []
@@ -42,7 +42,7 @@ def quoted(path: str) -> str:
     return shlex.quote(path)
 
 
-def task_code(job: Job) -> str:
+def task_code(job: RunRecord) -> str:
     """The task as Python code, or nothing where the data is not described."""
     told = (job.data or {}).get("task")
     if not isinstance(told, dict):
@@ -58,22 +58,22 @@ def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else value
 
 
-def _call(job: Job) -> str:
+def _call(job: RunRecord) -> str:
     dropout = config_value(job.config, "training.dropout") or 0.0
     more = f", dropout={dropout!r}" if dropout else ""
     return f"gnas.Network(genotype, task, channels={_channels(job)}{more})"
 
 
-def _channels(job: Job) -> int:
-    """The width as trained: where a budget decided it, the training's description tells it, the settings do not."""
+def _channels(job: RunRecord) -> int:
+    """The width as trained. Where a budget decided it, the description of the model holds it and the settings do not."""
     for training in next(iter(job.by_network().values()), []):
-        told = re.search(r"\bchannels (\d+)", training.describe)
-        if told:
-            return int(told[1])
+        width = (read_run_json(training.folder, "model") or {}).get("channels")
+        if width:
+            return int(width)
     return int(config_value(job.config, "space.channels") or 64)
 
 
-def _network(job: Job, task: str) -> str:
+def _network(job: RunRecord, task: str) -> str:
     lines = ["import gnas", ""]
     lines.append(f"genotype = gnas.load_genotype({job.name + '/genotype.yaml'!r})")
     lines += [f"task = {task}", f"network = {_call(job)}"]
@@ -85,17 +85,17 @@ def _network(job: Job, task: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _from_text(genotype: Genotype, job: Job, task: str) -> str:
+def _from_text(genotype: Genotype, job: RunRecord, task: str) -> str:
     yaml = genotype.to_yaml()
     return f'import gnas\n\ngenotype = gnas.Genotype.from_yaml("""\n{yaml}""")\ntask = {task}\nnetwork = {_call(job)}\n'
 
 
-def _weights(job: Job) -> str:
+def _weights(job: RunRecord) -> str:
     """The weights of the found network's first finished training, as a path inside the run folder."""
-    for name, group in job.by_network().items():
+    for group in job.by_network().values():
         for training in group:
-            path = f"trained/{name}/seed-{training.seed}/weights.safetensors"
-            if training.result and (job.folder / path).exists():
-                return path
+            path = training.folder / WEIGHTS
+            if training.result and path.exists():
+                return path.relative_to(job.folder).as_posix()
         break
     return ""

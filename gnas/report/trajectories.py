@@ -19,6 +19,7 @@ from gnas.report.axes import (
     use_whole_epochs,
 )
 from gnas.report.palette import FAINT, INK, LIGHT, SERIES, look_of, sort_operations
+from gnas.run.record import RoundRecord
 from gnas.run.words import direction, unit
 
 if TYPE_CHECKING:
@@ -131,13 +132,13 @@ def depth_trajectory(history: Sequence[Record], cells: int | None = None, step: 
     return figure
 
 
-def depth_rounds(rounds: Sequence[Record]) -> Figure:
+def depth_rounds(rounds: Sequence[RoundRecord]) -> Figure:
     """Depths by round of a depth search: the number of cells at the start, and how many of them aggregate at the end."""
     figure, (panel,) = new_figure()
     numbers = list(range(1, len(rounds) + 1))
     handles = []
     for key, look in (("initial", SERIES[5]), ("searched", SERIES[0])):
-        depths = [math.nan if one.get(key) is None else one[key] for one in rounds]
+        depths = [math.nan if (depth := getattr(one, key)) is None else depth for one in rounds]
         handles += panel.plot(numbers, depths, **line_style(look), markersize=7)
     panel.set_ylim(bottom=0)
     panel.set_xlabel("round")

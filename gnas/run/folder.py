@@ -1,4 +1,4 @@
-"""A run folder is the record of a run: settings, history, checkpoints, genotype, result. It can stop and go on."""
+"""A run folder is the record of a run: settings, history, checkpoints, genotype, result. It can be stopped and resumed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import time
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,48 +25,78 @@ from gnas import distributed
 from gnas.arch.architecture import Architecture, load_genotype
 from gnas.arch.genotype import Genotype
 from gnas.errors import InputError
-from gnas.files import dump_config, read_config, read_json, write_atomic, write_json
-from gnas.run import checkpoint
-from gnas.run.settings import upgrade_config
+from gnas.files import dump_config, write_atomic, write_json
+from gnas.run import checkpoint, layout
+from gnas.run.record import (
+    SearchRecord,
+    read_history,
+    read_run_architecture,
+    read_run_config,
+    read_run_json,
+    read_search,
+)
 
-KEEP = 2  # checkpoints kept: should the last one be damaged, the one before serves
+KEEP = 2  # checkpoints kept: if the last one is damaged, the one before is used
+LOCK_TRIES = 10  # a reader that looks whether the folder is locked holds the lock for a moment
+FINGERPRINT = "fingerprint"  # the setting that identifies the data of a run: Benchmark.fingerprint
 
 
 class Locked(InputError):
-    """Another process holds a run folder; it may let go of it soon."""
+    """Another process holds a run folder. It may release it soon."""
 
 
 class Reservation:
-    """A run folder held for the next :class:`Run` of this process in it, so that nobody comes between."""
+    """A run folder locked for the next :class:`Run` of this process in it, so that no other process takes it meanwhile."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.lock = _locked(folder)
+        self.lock = _lock_folder(folder)
         _RESERVED[folder.resolve()] = self
 
 
 _RESERVED: weakref.WeakValueDictionary[Path, Reservation] = weakref.WeakValueDictionary()
 
 
-def _locked(folder: Path) -> IO[str] | None:
-    """An open file that keeps others out of a run folder until it is closed."""
+def _lock_folder(folder: Path) -> IO[str] | None:
+    """An open file that keeps other processes out of a run folder until it is closed."""
     if fcntl is None:
         return None
-    lock = open(folder / ".lock", "w")  # noqa: SIM115 - held as long as the run
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise Locked(f"{folder}: another process is working in this run folder") from None
-    return lock
+    lock = open(folder / layout.LOCK, "w")  # noqa: SIM115 - held as long as the run
+    for attempt in range(LOCK_TRIES):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except OSError:
+            time.sleep(0.01 if attempt < LOCK_TRIES - 1 else 0)
+    lock.close()
+    raise Locked(f"{folder}: another process is working in this run folder")
+
+
+def check_data(folder: Path, before: dict[str, Any], fingerprint: str | None) -> None:
+    """Refuse to resume a run with other data. ``before`` are its settings; those of gnas 0.1 have no fingerprint."""
+    saved = before.get(FINGERPRINT)
+    if None not in (fingerprint, saved) and fingerprint != saved:
+        raise InputError(
+            f"{folder}: cannot resume with other data: the file has changed, or another file, target or split was named "
+            f"(fingerprint {str(fingerprint)[:10]}; the run has {str(saved)[:10]}); use the data of the run, or start a new run"
+        )
+
+
+def same_settings(before: dict[str, Any], config: dict[str, Any]) -> bool:
+    """Whether a run has these settings. The data is not compared if the run has no fingerprint."""
+    return before == (config if FINGERPRINT in before else _without_data(config))
+
+
+def _without_data(config: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if name != FINGERPRINT}
 
 
 class Run:
-    """One run folder.
+    """One run folder, and the only writer of its files. :mod:`gnas.run.record` reads them.
 
-    ``Run(path, config)`` starts a new run and refuses a folder that already holds one; ``resume=True`` goes on with it and
-    refuses other settings; ``force=True`` starts over. Where several processes work at one run, the first of them reads and
-    writes, and tells the others.
+    ``Run(path, config)`` starts a new run and refuses a folder that already holds one. ``resume=True`` resumes the run and
+    refuses other settings and other data. ``force=True`` starts over. If several processes work on one run, the first of
+    them reads and writes for all.
     """
 
     def __init__(
@@ -77,23 +108,21 @@ class Run:
 
     @distributed.by_first
     def _open(self, config: dict[str, Any] | None, resume: bool, force: bool) -> dict[str, Any]:
-        known = (self.path / "config.yaml").exists()
         if config is None:
-            if not known:
-                raise InputError(f"{self.path}: not a run folder (it has no config.yaml)")
-            return self._read_config()
+            return read_run_config(self.path)
+        known = layout.is_run(self.path)
         if known and not (resume or force):
-            raise InputError(f"{self.path}: already holds a run; give resume to go on with it, or force to replace it")
+            raise InputError(f"{self.path}: already holds a run; resume=True resumes it, force=True replaces it")
         self.path.mkdir(parents=True, exist_ok=True)
         try:
             self._take_lock()
-            if not known and (self.path / "config.yaml").exists() and not (resume or force):
-                raise InputError(f"{self.path}: another process has begun a run here just now")
+            if not known and layout.is_run(self.path) and not (resume or force):
+                raise InputError(f"{self.path}: another process has just started a run here")
             if known and resume:
-                self._check_same(config)
+                config = self._check_same(config)
             elif known:
                 self._clear()
-            write_atomic(self.path / "config.yaml", dump_config(config))
+            write_atomic(self.path / layout.CONFIG, dump_config(config))
         except BaseException:
             self.close()  # a traceback may keep this object alive: the folder must not stay locked with it
             raise
@@ -103,18 +132,8 @@ class Run:
 
     @distributed.by_first
     def history(self, name: str = "history") -> list[dict[str, Any]]:
-        """The records so far; a half-written last line is left out."""
-        file = self.path / f"{name}.jsonl"
-        records = []
-        for line in file.read_text(errors="replace").splitlines() if file.exists() else []:
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                break
-            if not isinstance(record, dict):
-                break
-            records.append(record)
-        return records
+        """The records so far. A half-written last line is left out."""
+        return read_history(self.path, name)
 
     @distributed.by_first
     def append(self, record: dict[str, Any], name: str = "history") -> None:
@@ -155,10 +174,10 @@ class Run:
         return None
 
     def _checkpoint(self, name: str, number: int) -> Path:
-        return self.path / "checkpoints" / f"{name}-{number:06d}.safetensors"
+        return self.path / layout.CHECKPOINTS / f"{name}-{number:06d}.safetensors"
 
     def _checkpoints(self, name: str) -> list[int]:
-        files = (self.path / "checkpoints").glob(f"{name}-*.safetensors")
+        files = (self.path / layout.CHECKPOINTS).glob(f"{name}-*.safetensors")
         return sorted(int(file.stem.rsplit("-", 1)[1]) for file in files if file.stem.rsplit("-", 1)[1].isdigit())
 
     # -- results ----------------------------------------------------------------------------------------------------
@@ -169,57 +188,65 @@ class Run:
 
     @distributed.by_first
     def read_json(self, name: str, keys: Iterable[str] = ()) -> Any:
-        """The value written under ``name``, or None; one without these keys is an error."""
-        file = self.path / f"{name}.json"
-        try:
-            value = read_json(file) if file.exists() else None
-        except InputError as error:
-            raise InputError(f"{error}; remove it and resume the run") from None
-        missing = [key for key in keys if value is not None and (not isinstance(value, dict) or key not in value)]
-        if missing:
-            raise InputError(f"{file}: it has no {missing[0]!r}; remove it and resume the run")
-        return value
+        """The value written under ``name``, or None. A value without one of ``keys`` is an error."""
+        return read_run_json(self.path, name, keys)
 
     @distributed.by_first
     def write_genotype(self, genotype: Architecture) -> None:
-        write_atomic(self.path / "genotype.yaml", genotype.to_yaml())
+        write_atomic(self.path / layout.GENOTYPE, genotype.to_yaml())
 
     @distributed.by_first
     def genotype(self) -> Genotype | None:
-        """The genotype this run found or was given."""
-        file = self.path / "genotype.yaml"
+        """The genotype that this run found or trains."""
+        file = self.path / layout.GENOTYPE
         return load_genotype(file) if file.exists() else None
+
+    @distributed.by_first
+    def architecture(self) -> Architecture | None:
+        """The architecture that this run found or trains: a genotype, or one of GraphNAS."""
+        return read_run_architecture(self.path)
+
+    @distributed.by_first
+    def read_search(self) -> SearchRecord:
+        """This folder as the record of a search."""
+        return read_search(self.path)
 
     def part(self, name: str, config: dict[str, Any], *, resume: bool = False, force: bool = False) -> Run:
         """A run inside this one: the search, a training, a baseline."""
         return Run(self.path / name, config, resume=resume, force=force)
 
     def continued(self, name: str, config: dict[str, Any], *, force: bool = False) -> Run:
-        """A run inside this one that goes on if it has these settings; one with others is replaced."""
+        """A run inside this one. It is resumed if it has these settings, and replaced if it has others."""
         try:
-            same = Run(self.path / name).config == config
+            same = same_settings(Run(self.path / name).config, config)
         except InputError:  # there is none
             same = False
-        keep = same and not force
-        return self.part(name, config, resume=keep, force=not keep)
+        resume = same and not force
+        return self.part(name, config, resume=resume, force=not resume)
 
     # -- guards -----------------------------------------------------------------------------------------------------
 
-    def _read_config(self) -> dict[str, Any]:
-        return upgrade_config(read_config(self.path / "config.yaml"))
-
-    def _check_same(self, config: dict[str, Any]) -> None:
-        before, now = _flatten(self._read_config()), _flatten(config)
-        for key in sorted(set(before) | set(now)):
+    def _check_same(self, config: dict[str, Any]) -> dict[str, Any]:
+        """The settings of the resumed run, if they are ``config``. One without a fingerprint of its data gets none."""
+        saved = read_run_config(self.path)
+        before, now = _flatten(saved), _flatten(config)
+        for key in sorted({*before, *now} - {FINGERPRINT}):
             if before.get(key) != now.get(key):
                 raise InputError(
                     f"{self.path}: cannot resume with another {key.removeprefix('settings.')} "
                     f"({now.get(key)!r}; the run has {before.get(key)!r})"
                 )
+        check_data(self.path, saved, config.get(FINGERPRINT))
+        if FINGERPRINT in saved:
+            return config
+        inner = any(layout.is_run(parent) for parent in self.path.resolve().parents[:3])
+        if FINGERPRINT in config and not inner:  # once per command, not for each part
+            warnings.warn(f"{self.path}: this run has no fingerprint of its data, so the data cannot be checked")
+        return _without_data(config)
 
     def _take_lock(self) -> None:
         reserved = _RESERVED.pop(self.path.resolve(), None)
-        self._lock = _locked(self.path) if reserved is None else reserved.lock
+        self._lock = _lock_folder(self.path) if reserved is None else reserved.lock
 
     def close(self) -> None:
         """Let other processes use the folder."""
@@ -234,13 +261,12 @@ class Run:
         self.close()
 
     def _clear(self) -> None:
-        for name in ("history.jsonl", "genotype.yaml", "result.json"):
+        for name in ("history.jsonl", layout.GENOTYPE, layout.RESULT):
             (self.path / name).unlink(missing_ok=True)
-        for file in (self.path / "checkpoints").glob("*.safetensors"):
+        for file in (self.path / layout.CHECKPOINTS).glob("*.safetensors"):
             file.unlink()
-        for inner in ("*", "trained/*/*", "strategies/*/*"):
-            for part in self.path.glob(f"{inner}/config.yaml"):
-                shutil.rmtree(part.parent)
+        for part in list(layout.list_parts(self.path)):
+            shutil.rmtree(part)
 
 
 def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

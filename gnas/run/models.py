@@ -7,7 +7,7 @@ A description is plain JSON, weights are safetensors: nothing that is read here 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,10 @@ from gnas.model.export_code import exported_views
 from gnas.model.network import GraphModule
 from gnas.model.stage import OperationTypes
 from gnas.model.task import METRICS, Task
-from gnas.run import checkpoint
+from gnas.run import checkpoint, layout
+from gnas.run.layout import MODEL, WEIGHTS
+from gnas.run.record import TrainingFigures, read_run_json
 
-DESCRIPTION, WEIGHTS = "model.json", "weights.safetensors"
 MOST_CHANNELS = 65_536
 READERS: dict[str, Callable[[Mapping[str, Any]], Architecture]] = {
     "found": lambda told: Genotype.from_yaml(told["genotype"], "genotype"),
@@ -50,7 +51,7 @@ class TrainedInfo:
     name: str
     seed: int | None
     description: dict[str, Any] = field(repr=False)
-    results: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False)
+    results: dict[int, TrainingFigures] = field(default_factory=dict, repr=False)
 
     @property
     def dataset(self) -> str:
@@ -139,7 +140,7 @@ def load_model(
     info = find_model(folder, name, seed)
     file = info.folder / WEIGHTS
     tensors = _read_exported(file) if info.exported else checkpoint.load(file)
-    with located(str(info.folder / DESCRIPTION)):
+    with located(str(info.folder / MODEL)):
         with torch.device("meta"):  # shapes alone: nothing is allocated for a description that does not fit its weights
             wanted = _named(build_model(info.description, operations), info.exported)
         _check_same(wanted, tensors, file)
@@ -153,59 +154,59 @@ def load_model(
 def find_model(folder: str | Path, name: str = "gnas", seed: int | None = None) -> TrainedInfo:
     """The folder of the network that ``load_model`` takes, and its description."""
     path = Path(folder)
-    if (path / DESCRIPTION).is_file():
+    if (path / MODEL).is_file():
         return _only_model(path, seed)
-    if not (path / "trained").is_dir():
-        what = "not a run folder or an exported model" if path.is_dir() else "no such folder"
-        raise InputError(f"{path}: {what} (a run folder holds trained/, an exported model {DESCRIPTION})")
-    names = sorted(one.name for one in (path / "trained").iterdir() if one.is_dir())
-    trained = path / "trained" / choose(name, names, f"trained network of {path}")
-    results = {int(one.name[5:]): _figures(_read_json(one / "result.json"), one) for one in _finished(trained)}
+    names = layout.list_networks(path)
+    if not names:
+        problem = "no trained network and no exported model here" if path.is_dir() else "no such folder"
+        raise InputError(f"{path}: {problem} (a run folder holds {layout.TRAINED}/, an exported model {MODEL})")
+    choose(name, names, f"trained network of {path}")
+    results = _read_results(layout.list_trainings(path, name))
     if not results:
-        raise InputError(f"{trained}: no training is finished; resume the run first")
+        raise InputError(f"{path}: no training of {name} is finished; resume the run first")
     if seed is not None and seed not in results:
-        raise InputError(f"{trained}: no finished training with seed {seed}; seeds: {_listed(sorted(results))}")
+        seeds = ", ".join(map(str, sorted(results)))
+        raise InputError(f"{path}: no finished training of {name} with seed {seed}; seeds: {seeds}")
     chosen = best_seed(results) if seed is None else seed
-    place = trained / f"seed-{chosen}"
-    if not (place / DESCRIPTION).is_file():
-        raise InputError(f"{place}: no {DESCRIPTION}, which a run keeps beside its weights; train it again with force")
-    return TrainedInfo(place, name, chosen, _read_json(place / DESCRIPTION), results)
+    place = layout.training_folder(path, name, chosen)
+    if not (place / MODEL).is_file():
+        raise InputError(f"{place}: no {MODEL}, which a run writes beside its weights; train it again with force")
+    return TrainedInfo(place, name, chosen, _read_json(place / MODEL), results)
 
 
-def best_seed(results: Mapping[int, Mapping[str, Any]]) -> int:
+def default_network(folder: Path) -> str:
+    """The network to use if none is named: the only one of the run, else the found one."""
+    names = layout.list_networks(folder)
+    return names[0] if len(names) == 1 else "gnas"
+
+
+def best_seed(results: Mapping[int, TrainingFigures]) -> int:
     """The seed with the best validation metric; the test metric plays no part."""
-    sign = 1 if next(iter(results.values())).get("metric") in METRICS["classification"] else -1
-    figures = {seed: sign * float(result["val"]) for seed, result in results.items()}
+    sign = 1 if next(iter(results.values())).metric in METRICS["classification"] else -1
+    figures = {seed: sign * float(result.val) for seed, result in results.items()}
     return max(sorted(results), key=lambda seed: figures[seed] if figures[seed] == figures[seed] else -torch.inf)
 
 
 def _only_model(path: Path, seed: int | None) -> TrainedInfo:
-    description = _read_json(path / DESCRIPTION)
+    """The network of an exported folder, or of the folder of one training."""
+    description = _read_json(path / MODEL)
     origin = description.get("exported")
     if isinstance(origin, dict):
-        results = {_figures(one, path)["seed"]: one for one in origin.get("results") or ()}
+        figures = [TrainingFigures.from_dict(one, path) for one in origin.get("results") or ()]
+        results = {one.seed: one for one in figures}
         name, found = str(origin.get("name", path.name)), origin.get("seed")
     else:
-        done = [_figures(_read_json(path / "result.json"), path)] if (path / "result.json").is_file() else []
-        results = {one["seed"]: one for one in done}
+        results = {one.seed: one for one in _read_results({0: path}).values()}
         name, found = path.resolve().parent.name, next(iter(results), None)
     if seed is not None and seed != found:
         raise InputError(f"{path}: holds the network of seed {found} only, not of seed {seed}")
     return TrainedInfo(path, name, found, description, results)
 
 
-def _finished(trained: Path) -> Iterator[Path]:
-    for one in sorted(trained.glob("seed-*")):
-        if one.name[5:].lstrip("-").isdigit() and (one / "result.json").is_file():
-            yield one
-
-
-def _figures(result: Any, where: Path) -> dict[str, Any]:
-    """A result as a training writes it: a seed, and figures for validation and test."""
-    wanted = {"seed": int, "val": int | float, "test": int | float, "metric": str}
-    if not isinstance(result, dict) or not all(isinstance(result.get(name), kind) for name, kind in wanted.items()):
-        raise InputError(f"{where}: its result lacks one of {', '.join(wanted)}; train it again with force")
-    return result
+def _read_results(trainings: Mapping[int, Path]) -> dict[int, TrainingFigures]:
+    """The figures of the finished trainings, by seed."""
+    done = {seed: folder for seed, folder in trainings.items() if layout.is_finished(folder)}
+    return {seed: TrainingFigures.from_dict(read_run_json(one, "result"), one) for seed, one in done.items()}
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -238,10 +239,6 @@ def _check_same(wanted: Mapping[str, Tensor], found: Any, file: Path) -> None:
         here, there = (shape or "not there" for shape in shapes[wrong[0]])
         first = f"{wrong[0]} is {here} in {file.name} and {there} in the network described"
         raise InputError(f"{file.name} is of another network: {first} ({len(wrong)} of {len(names)} weights differ)")
-
-
-def _listed(values: list[int]) -> str:
-    return ", ".join(map(str, values))
 
 
 def _named(model: GraphModule, exported: bool) -> dict[str, Tensor]:

@@ -72,6 +72,17 @@ class SearchResult:
         }
 
 
+def finished_search(run: Run) -> SearchResult | None:
+    """The result of the search that ended in this run folder; None if it has not ended."""
+    record = run.read_search()
+    if record.result is None or record.architecture is None:
+        return None
+    done = record.result
+    return SearchResult(
+        record.architecture, record.history, done.seconds, done.strategy, done.trained_epochs, done.seed, done.searches
+    )
+
+
 class SearchStrategy(Protocol):
     """A way to search: settings in its fields, the work in ``search``."""
 

@@ -10,9 +10,8 @@ from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.jobs import Job, Work, unpack
 from gnas.run.folder import Run
-from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, SearchStrategy
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, SearchStrategy, finished_search
 from gnas.strategies.darts import Darts
-from gnas.strategies.finished import finished_search
 from gnas.strategies.single_level import SingleLevel
 from gnas.strategies.values import from_values, to_values
 

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gnas.run.folder import Run
-from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, finished_search
 from gnas.strategies.brief import TrialSettings
-from gnas.strategies.finished import finished_search
 from gnas.strategies.given import GivenTrials
 from gnas.strategies.gradient import GradientSettings
 from gnas.training.loop import Record, labelled

@@ -17,7 +17,8 @@ from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.model.export_code import as_exportable, exported_views, module_source
 from gnas.model.network import Network
-from gnas.run.models import DESCRIPTION, WEIGHTS, load_model
+from gnas.run.layout import MODEL, WEIGHTS
+from gnas.run.models import load_model
 from gnas.use.export_card import model_card
 from gnas.workflow import package_versions
 
@@ -42,7 +43,7 @@ def export_run(
     origin = {
         "name": info.name,
         "seed": info.seed,
-        "results": [{**result, "seed": number} for number, result in sorted(info.results.items())],
+        "results": [{**result.to_dict(), "seed": number} for number, result in sorted(info.results.items())],
         "versions": versions,
     }
     files: dict[str, str | bytes] = {
@@ -50,7 +51,7 @@ def export_run(
         WEIGHTS: tensor_bytes(exported_weights(model), {"format": "pt"}),
         "README.md": model_card(model, info, versions),
         "genotype.yaml": model.genotype.to_yaml(),
-        DESCRIPTION: json.dumps({**info.description, "exported": origin}, indent=2) + "\n",
+        MODEL: json.dumps({**info.description, "exported": origin}, indent=2) + "\n",
     }
     return _write_folder(out, files)
 

@@ -36,7 +36,7 @@ def _facts(network: Network, info: TrainedInfo) -> list[tuple[str, str]]:
     task, genotype = network.task, network.genotype
     better = "higher" if task.higher_is_better else "lower"
     facts = [("dataset", safe_text(info.dataset)), ("task", _task(task))]
-    tests = [result["test"] for result in info.results.values()]
+    tests = [result.test for result in info.results.values()]
     if tests:
         spread = (
             f" ± {_shown(task, statistics.pstdev(tests))} over {len(tests)} seeds" if len(tests) > 1 else ", one seed"
@@ -45,7 +45,7 @@ def _facts(network: Network, info: TrainedInfo) -> list[tuple[str, str]]:
         facts.append((f"test {UNITS[task.metric]}", f"{mean}{spread} ({better} is better)"))
     if info.seed in info.results:
         mine = info.results[info.seed]
-        val, test = (_shown(task, mine[split]) for split in ("val", "test"))
+        val, test = _shown(task, mine.val), _shown(task, mine.test)
         best = " (best on validation)" if info.seed == best_seed(info.results) else ""
         facts.append(("these weights", f"seed {info.seed}{best}: validation {val}, test {test}"))
     return [
@@ -112,7 +112,12 @@ def _inputs(task: Task, encoding: Encoding | None) -> str:
 
 def _seeds(task: Task, info: TrainedInfo) -> str:
     rows = [
-        (str(seed), *(_shown(task, one[split]) for split in ("val", "test")), str(one.get("best_epoch", "")))
+        (
+            str(seed),
+            _shown(task, one.val),
+            _shown(task, one.test),
+            "" if one.best_epoch is None else str(one.best_epoch),
+        )
         for seed, one in sorted(info.results.items())
     ]
     return Table.from_tuples(("seed", f"validation {UNITS[task.metric]}", "test", "best epoch"), rows).to_markdown()

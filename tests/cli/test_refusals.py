@@ -83,7 +83,7 @@ def test_bad_files(finished: tuple[Path, Ended]) -> None:
 
 
 def test_existing_folders(rings: Path, finished: tuple[Path, Ended]) -> None:
-    one_line(gnas("search", rings, *TINY, "--out", finished[0]), 2, "--resume goes on with it, --force replaces it")
+    one_line(gnas("search", rings, *TINY, "--out", finished[0]), 2, "--resume resumes it, --force replaces it")
     one_line(gnas("depth", rings, "--out", finished[0], "--resume"), 2, "holds the run of a gnas search")
     Path("thesis").mkdir()
     Path("thesis/chapter.tex").write_text("")

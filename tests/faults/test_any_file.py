@@ -22,7 +22,7 @@ from readers import READERS, SEED, files_under, readers_of, refusal, sound
 
 from gnas.cli.settings import check, with_changes
 from gnas.jobs.perform import perform, read_order
-from gnas.run.models import DESCRIPTION
+from gnas.run.layout import MODEL
 from gnas.run.settings import Settings
 
 TIMES = max(int(os.environ.get("GNAS_FUZZ", "1")), 1)
@@ -134,8 +134,8 @@ def test_other_values_in_the_files_of_a_reproduction(place: Path, data: st.DataO
 @fuzz(60)
 def test_other_values_in_the_description_of_a_model(place: Path, data: st.DataObject) -> None:
     folder, reader = data.draw(st.sampled_from([(SEED, "model"), ("exported", "exported model")]))
-    value = mutate_json(json.loads((place / folder / DESCRIPTION).read_text()), data.draw)
-    read_with(place, f"{folder}/{DESCRIPTION}", json.dumps(value).encode(), READERS[reader][1])
+    value = mutate_json(json.loads((place / folder / MODEL).read_text()), data.draw)
+    read_with(place, f"{folder}/{MODEL}", json.dumps(value).encode(), READERS[reader][1])
 
 
 @given(st.data())

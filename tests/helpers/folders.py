@@ -84,7 +84,10 @@ def made_up_job(
         put(folder / "search" / "config.yaml", yaml.safe_dump(config))
         put(folder / "search" / "history.jsonl", "".join(json.dumps(record) + "\n" for record in history))
     if stage in ("training", "finished"):
-        put(folder / "search" / "result.json", {"seconds": 65.0, "strategy": "single-level", "trained_epochs": epochs})
+        put(
+            folder / "search" / "result.json",
+            {"seconds": 65.0, "strategy": "single-level", "trained_epochs": epochs, "seed": 0},
+        )
         put(folder / "genotype.yaml", history[-1]["genotype"])
         for name in ("gnas", *BASELINES):
             one_training(folder / "trained" / name / "seed-41", name, done=stage == "finished" or name == "gnas")

@@ -25,7 +25,6 @@ from gnas.arch.genotype import Genotype
 from gnas.arch.graphnas import GraphNASArchitecture, LayerChoice
 from gnas.cli.networks import read_network
 from gnas.cli.place import Place
-from gnas.cli.records import about, runs_under
 from gnas.data import sources
 from gnas.data.benchmarks import images, segments, superpixels, zinc
 from gnas.data.cache import BrokenFile, write_arrays
@@ -41,12 +40,13 @@ from gnas.paper.estimate import Estimator
 from gnas.paper.failures import read_failed
 from gnas.paper.jobs import TrainJob
 from gnas.report import write_report
-from gnas.report.record import read_job
 from gnas.run import checkpoint
 from gnas.run.folder import Run
 from gnas.run.models import load_model
+from gnas.run.record import read_run
 from gnas.run.settings import Settings, read_command, read_settings
 from gnas.run.strategy_curves import Point, StrategyComparison
+from gnas.run.summary import list_runs, summarise_run
 from gnas.strategies.trials_apart import trial_job
 from gnas.use.export import export_run
 from gnas.use.tracking import _remembered
@@ -195,7 +195,7 @@ def _resume(root: Path) -> object:
 
 
 def _listed(root: Path) -> object:
-    return about(root / RUN), list(runs_under(root))
+    return summarise_run(root / RUN), list(list_runs(root))
 
 
 def _saved(root: Path) -> object:
@@ -226,7 +226,7 @@ READERS: dict[str, tuple[str, Reader]] = {
     "resume": ("run/", _resume),
     "list": ("run/", _listed),
     "command": ("run/", _saved),
-    "report": ("run/", lambda root: read_job(root / RUN)),
+    "report": ("run/", lambda root: read_run(root / RUN)),
     "page": ("run/data.json", lambda root: write_report(root / RUN, out=root / "report.html")),
     "model": (f"{SEED}/", lambda root: load_model(root / RUN)),
     "export": (f"{SEED}/model.json", lambda root: export_run(root / RUN, root / "again", force=True)),

@@ -47,6 +47,7 @@ def keep(
     (place / "model.json").write_text(json.dumps(about))
     checkpoint.save(place / "weights.safetensors", model.state_dict())
     result = {"seed": seed, "val": val, "test": test, "metric": model.task.metric, "best_epoch": 3}
+    (place / "config.yaml").write_text(f"model: {name}\nseed: {seed}\n")
     (place / "result.json").write_text(json.dumps(result))
     return place
 

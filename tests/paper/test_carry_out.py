@@ -33,12 +33,12 @@ def test_a_finished_run_is_not_repeated(tmp_path: Path) -> None:
 
 
 def test_the_folder_of_a_run_is_an_ordinary_one(tmp_path: Path) -> None:
-    from gnas.report.record import read_job
     from gnas.run.models import load_model
+    from gnas.run.record import read_run
 
     done(wanted("table-zinc", **LINE), tmp_path)
     folder = tmp_path / "zinc" / "single-level-1-seed0"
-    job = read_job(folder)
+    job = read_run(folder)
     assert (job.state, job.config["job"], job.metric) == ("finished", "search", "mae")
     assert job.genotype is not None
     assert len(job.trainings) == 2

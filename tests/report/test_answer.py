@@ -7,8 +7,8 @@ import pytest
 from folders import board, made_up_comparison, made_up_job
 
 from gnas.report.answer import answer, facts, verdict
-from gnas.report.record import read_job
 from gnas.run.folder import Run
+from gnas.run.record import read_run
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_verdicts(metric: str, mine: float, theirs: float, seeds: int, told: str
 
 
 def test_a_worse_network_is_called_worse(tmp_path: Path) -> None:
-    job = read_job(made_up_job(tmp_path / "job"))
+    job = read_run(made_up_job(tmp_path / "job"))
     rows = tuple(replace(row, mean=row.mean + 0.1, seeds=1) if row.found else row for row in board().rows)
     job = replace(job, leaderboard=replace(board(), rows=tuple(sorted(rows, key=lambda row: row.mean))))
     text = " ".join(answer(job)).replace("\u00a0", " ")
@@ -39,16 +39,17 @@ def test_a_worse_network_is_called_worse(tmp_path: Path) -> None:
 
 
 def test_the_best_of_several_searches_is_named(tmp_path: Path) -> None:
-    job = read_job(made_up_job(tmp_path / "job"))
+    job = read_run(made_up_job(tmp_path / "job"))
     several = [{"seed": seed, "val_metric": value} for seed, value in ((0, 0.31), (1, 0.29), (2, None))]
-    job = replace(job, search={**(job.search or {}), "seed": 1, "searches": several})
+    assert job.search is not None
+    job = replace(job, search=replace(job.search, seed=1, searches=tuple(several)))
     wanted = "the best of 3 searches by validation after a brief training (MAE 0.2900; the others 0.3100 and –)."
     assert f"It comes from seed 1, {wanted}" in [sentence.replace("\u00a0", " ") for sentence in answer(job)]
     assert "3 searches" in [fact.remark for fact in facts(job)]
 
 
 def test_without_baselines(tmp_path: Path) -> None:
-    job = read_job(made_up_job(tmp_path / "job"))
+    job = read_run(made_up_job(tmp_path / "job"))
     job = replace(job, leaderboard=replace(board(), rows=board().rows[:1]))
     assert "nothing was trained beside it" in " ".join(answer(job))
     assert not [fact for fact in facts(job) if fact.label.startswith("against")]
@@ -63,7 +64,7 @@ def test_the_best_strategy_is_named(tmp_path: Path) -> None:
     with Run(tmp_path, {"job": "compare", "dataset": "rings"}) as run:
         one.save(tmp_path)
         run.write_json("result", {})
-    (sentence,) = answer(read_job(tmp_path))
+    (sentence,) = answer(read_run(tmp_path))
     assert sentence == (
         "Of 2 strategies, $one_$hot found the best network by validation within 10 epochs: MAE\u00a00.5000 ± 0.1000 over 2 seeds."
     )

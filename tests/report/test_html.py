@@ -1,5 +1,6 @@
 """The report: made of the folder alone, whatever stage it is in; one file, nothing fetched, every name escaped."""
 
+import contextlib
 import json
 import re
 from html.parser import HTMLParser
@@ -13,8 +14,9 @@ import gnas
 from gnas.errors import InputError
 from gnas.report import compare_report, html, watch, write_report
 from gnas.report.frames import build_frames
-from gnas.report.record import read_job
 from gnas.report.reuse import snippets
+from gnas.run.folder import Run
+from gnas.run.record import read_run
 
 VOID = {"meta", "link", "input", "br", "path", "rect", "use", "img", "hr", "circle", "line"}
 
@@ -102,14 +104,14 @@ def test_a_real_job(real: Path) -> None:
 
 def test_the_code_on_the_page_runs(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(real.parent)
-    python = [snippet.text for snippet in snippets(read_job(real)) if snippet.title.startswith("Python")]
+    python = [snippet.text for snippet in snippets(read_run(real)) if snippet.title.startswith("Python")]
     assert len(python) == 2
     networks = []
     for text in python:
         names: dict = {}
         exec(text, names)
         networks.append(names["network"])
-        assert names["genotype"] == read_job(real).genotype
+        assert names["genotype"] == read_run(real).genotype
     assert isinstance(networks[0], gnas.Network)
     stored = json.loads((real / "trained/gnas/seed-1/result.json").read_text())
     assert networks[0].num_weights() == networks[1].num_weights() == stored["num_weights"]
@@ -119,20 +121,19 @@ def test_the_code_on_the_page_runs(real: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("no_plots")
 @pytest.mark.parametrize(
-    ("stage", "age", "state", "words", "ids"),
+    ("stage", "state", "words", "ids"),
     [
-        ("begun", 0, "running", "Nothing is recorded yet", {"settings", "data"}),
-        ("searching", 0, "running", "The search is at epoch 12 of 12", {"architecture"}),
-        ("searching", 9999, "stopped", "The search left a network", {"architecture"}),
-        ("training", 0, "running", "Of 4 trainings begun, 1 finished", {"architecture", "comparison", "reuse"}),
+        ("begun", "running", "Nothing is recorded yet", {"settings", "data"}),
+        ("searching", "running", "The search is at epoch 12 of 12", {"architecture"}),
+        ("searching", "stopped", "The search left a network", {"architecture"}),
+        ("training", "running", "Of 4 trainings begun, 1 finished", {"architecture", "comparison", "reuse"}),
     ],
 )
-def test_a_job_under_way_shows_what_is_there(
-    stage: str, age: float, state: str, words: str, ids: set[str], tmp_path: Path
-) -> None:
-    folder = made_up_job(tmp_path / "job", stage=stage, age=age)
-    assert read_job(folder).state == state
-    found = page(write_report(folder, out=tmp_path / "page.html"))
+def test_a_job_under_way_shows_what_is_there(stage: str, state: str, words: str, ids: set[str], tmp_path: Path) -> None:
+    folder = made_up_job(tmp_path / "job", stage=stage)
+    with Run(folder, Run(folder).config, resume=True) if state == "running" else contextlib.nullcontext():
+        assert read_run(folder).state == state
+        found = page(write_report(folder, out=tmp_path / "page.html"))
     assert words in " ".join(found.words.split())
     assert ids <= set(found.ids)
 
@@ -146,18 +147,19 @@ def test_single_searches_trainings_and_depth_searches(real: Path, tmp_path: Path
         part = made_up_job(depth / f"round-{number}", stage="searching", cells=cells)
         put(part / "config.yaml", yaml.safe_dump({"cells": cells, "space": {"nodes": 3, "outputs": 3}}))
         (part / "search/history.jsonl").rename(part / "history.jsonl")
-    put(depth / "round-1/result.json", {"depth": 3, "seconds": 10.0})
+    done = {"depth": 3, "seconds": 10.0, "strategy": "single-level", "trained_epochs": 12, "seed": 0}
+    put(depth / "round-1/result.json", done)
     put(depth / "config.yaml", yaml.safe_dump({"job": "depth", "dataset": "zinc"}))
     found = page(write_report(depth))
     assert "The depth went 4 → 3 in 1 round." in found.words
-    assert read_job(depth).space() is not None
-    assert read_job(depth).genotype is not None
+    assert read_run(depth).space() is not None
+    assert read_run(depth).genotype is not None
 
 
 def test_strategies_of_other_kinds(tmp_path: Path) -> None:
     random = real_job(tmp_path / "random", strategy="random", strategy_settings={"trials": 3})
     found = page(write_report(random))
-    assert "Trial" in json.dumps([frame.label for frame in build_frames(read_job(random)).frames])
+    assert "Trial" in json.dumps([frame.label for frame in build_frames(read_run(random)).frames])
     assert "best so far" in found.words
     graphnas = real_job(tmp_path / "graphnas", strategy="graphnas", strategy_settings={"trials": 2})
     found = page(write_report(graphnas))
@@ -181,7 +183,7 @@ def test_names_from_outside_are_escaped(tmp_path: Path) -> None:
 
 
 def test_identical_cells_are_drawn_once_and_every_epoch_can_be_shown(tmp_path: Path) -> None:
-    job = read_job(made_up_job(tmp_path / "job", epochs=30, cells=4))
+    job = read_run(made_up_job(tmp_path / "job", epochs=30, cells=4))
     frames = build_frames(job)
     assert [frame.label for frame in frames.frames] == [f"Epoch {n}" for n in range(1, 31)]
     assert len(frames.drawings) == len(set(frames.drawings)) < 30
@@ -198,7 +200,7 @@ def test_too_many_drawings_are_thinned_out_and_the_page_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = made_up_job(tmp_path / "job", epochs=30, cells=4)
-    frames = build_frames(read_job(folder), budget=200_000)
+    frames = build_frames(read_run(folder), budget=200_000)
     assert sum(map(len, (svg for svg, _ in frames.drawings))) <= 200_000
     assert frames.frames[-1].label == "Epoch 30"
     assert frames.left_out == 30 - len(frames.frames) > 0
@@ -212,9 +214,9 @@ def test_a_long_search_of_a_deep_network_stays_below_three_megabytes(tmp_path: P
 
 def test_a_final_choice_that_is_not_the_last_epochs_is_a_frame_of_its_own(tmp_path: Path) -> None:
     folder = made_up_job(tmp_path / "job", epochs=10)
-    first = read_job(folder).history[0]["genotype"]
+    first = read_run(folder).history[0]["genotype"]
     put(folder / "genotype.yaml", first)
-    frames = build_frames(read_job(folder)).frames
+    frames = build_frames(read_run(folder)).frames
     assert frames[-1].label == "Final choice"
     assert frames[-1].drawings == frames[0].drawings
 

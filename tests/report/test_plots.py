@@ -15,6 +15,7 @@ from gnas.errors import InputError
 from gnas.report import plots
 from gnas.report.axes import inline_svg, shorten_number
 from gnas.run.leaderboard import Leaderboard, Row
+from gnas.run.record import RoundRecord
 
 HISTORY = made_up_history(12, 3)
 GENOTYPE = Genotype.from_yaml(HISTORY[-1]["genotype"])
@@ -58,7 +59,7 @@ def test_distribution_counts_links_by_level() -> None:
 def test_depth_against_the_number_of_cells() -> None:
     figure = plots.depth_trajectory(HISTORY, 3)
     assert {"message-passing depth (cells)", "number of cells: 3", "epoch"} <= set(texts(figure))
-    rounds = plots.depth_rounds([{"initial": 8, "searched": 6}, {"initial": 6, "searched": None}])
+    rounds = plots.depth_rounds([RoundRecord(8, 6, None, None), RoundRecord(6, None, None, None)])
     assert {"cells at the start", "searched depth", "round"} <= set(texts(rounds))
 
 

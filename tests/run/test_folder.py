@@ -32,7 +32,7 @@ def number(value: float) -> dict:
 def test_a_run_is_not_overwritten(run: Run) -> None:
     run.append({"epoch": 1})
     run.close()
-    with pytest.raises(InputError, match="already holds a run; give resume to go on with it, or force"):
+    with pytest.raises(InputError, match="already holds a run; resume=True resumes it, force=True"):
         Run(run.path, CONFIG)
     with Run(run.path, CONFIG, resume=True) as again:
         assert (again.config, again.history()) == (CONFIG, [{"epoch": 1}])

@@ -21,6 +21,7 @@ from gnas.model.network import GraphModule, Network
 from gnas.model.task import Task
 from gnas.run import checkpoint
 from gnas.run.models import best_seed, build_model, describe_model, load_model
+from gnas.run.record import TrainingFigures
 from gnas.use.export import export_run
 
 CONTINUOUS = Task("edge", "classification", 2, in_channels=4)
@@ -132,7 +133,7 @@ def test_the_seed_that_is_best_on_validation_is_taken(tmp_path: Path) -> None:
     [("mae", {1: 2.0, 2: 1.0}, 2), ("accuracy", {1: 2.0, 2: 1.0}, 1), ("rmse", {1: float("nan"), 2: 9.0}, 2)],
 )
 def test_best_means_best_for_the_metric(metric: str, vals: dict, best: int) -> None:
-    assert best_seed({seed: {"val": val, "test": -val, "metric": metric} for seed, val in vals.items()}) == best
+    assert best_seed({seed: TrainingFigures(seed, -val, val, metric) for seed, val in vals.items()}) == best
 
 
 def test_a_training_and_an_exported_folder_stand_for_themselves(tmp_path: Path, batch) -> None:
@@ -141,7 +142,7 @@ def test_a_training_and_an_exported_folder_stand_for_themselves(tmp_path: Path, 
     wanted = network()(GraphBatch.from_edges(batch.x.float(), batch.edge_index, batch.batch))
     for folder in (place, exported):
         model, info = load_model(folder)
-        assert (info.name, info.seed, info.results[7]["test"]) == ("gnas", 7, 0.6)
+        assert (info.name, info.seed, info.results[7].test) == ("gnas", 7, 0.6)
         assert info.exported == (folder == exported)
         assert torch.equal(model(batch.x.float(), batch.edge_index, batch.batch), wanted)
         assert "seed 7 only, not of seed 8" in refusal(folder, seed=8)
@@ -149,14 +150,14 @@ def test_a_training_and_an_exported_folder_stand_for_themselves(tmp_path: Path, 
 
 def test_what_is_not_there_is_said_with_the_choices(tmp_path: Path) -> None:
     assert "no such folder" in refusal(tmp_path / "nowhere")
-    assert "not a run folder or an exported model" in refusal(tmp_path)
+    assert "no trained network and no exported model" in refusal(tmp_path)
     keep(tmp_path, network(), 41)
     keep(tmp_path, BASELINES["gcn"](TASK, 4, 2), 41, name="gcn")
     assert "choose one of: gcn, gnas; did you mean 'gnas'" in refusal(tmp_path, name="gnass")
     assert "unknown trained network" in refusal(tmp_path, name="../trained/gnas")
-    assert "no finished training with seed 3; seeds: 41" in refusal(tmp_path, seed=3)
+    assert "no finished training of gnas with seed 3; seeds: 41" in refusal(tmp_path, seed=3)
     (tmp_path / "trained/gnas/seed-41/result.json").unlink()
-    assert "no training is finished" in refusal(tmp_path)
+    assert "no training of gnas is finished" in refusal(tmp_path)
 
 
 def test_a_training_without_a_description_is_refused(tmp_path: Path) -> None:
@@ -219,4 +220,4 @@ def test_a_result_without_its_figures_is_refused(tmp_path: Path, change: dict) -
         inner |= change
         file.write_text(json.dumps(told))
     for one in (tmp_path / "run", place, folder):
-        assert "its result lacks one of seed, val, test, metric" in refusal(one)
+        assert f"its result has no valid {next(iter(change))!r}" in refusal(one)

@@ -1,0 +1,130 @@
+"""Where everything lies in a run folder. No other module spells these names. Imports no torch.
+
+::
+
+    RUN/  config.yaml  command.json  versions.json  data.json     how the run was started, and on what
+          history.jsonl  checkpoints/                             of a search or a training: its records and its state
+          genotype.yaml  result.json  leaderboard.*  report.html  what came out
+          search/            the search; of several searches one folder per seed, search/seed-S
+          round-N/           the searches of a depth search
+          trained/NAME/seed-S/         the trainings; weights.safetensors and model.json beside their result
+          strategies/NAME/seed-S/      the searches of a comparison of strategies
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+CONFIG, COMMAND, RESULT, GENOTYPE, LOCK = "config.yaml", "command.json", "result.json", "genotype.yaml", ".lock"
+MODEL, WEIGHTS = "model.json", "weights.safetensors"
+TRAINED, STRATEGIES, CHECKPOINTS, JOBS = "trained", "strategies", "checkpoints", "jobs"
+
+# Every name that a run may write at the top of its folder; rounds of a depth search come on top.
+OWN_NAMES = (
+    *(CONFIG, COMMAND, "versions.json", "data.json", "history.jsonl", GENOTYPE, RESULT, "tracking.json", "report.html"),
+    *("leaderboard.csv", "leaderboard.json", "leaderboard.md"),
+    *("strategies.csv", "strategies.json", "strategies.md", "strategies.svg", "strategies.png", STRATEGIES),
+    *(CHECKPOINTS, "search", TRAINED, JOBS, "tensorboard", "wandb", "mlflow.db"),
+)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a run was started in this folder."""
+    return (folder / CONFIG).is_file()
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the run of this folder has a result. The result is written last."""
+    return (folder / RESULT).is_file()
+
+
+def search_folder(folder: Path) -> Path:
+    """The search of a run."""
+    return folder / "search"
+
+
+def seed_folder(folder: Path, seed: int) -> Path:
+    """One of several searches or trainings that differ in their seed only."""
+    return folder / f"seed-{seed}"
+
+
+def round_folder(folder: Path, number: int) -> Path:
+    """A round of a depth search, counted from 1."""
+    return folder / f"round-{number}"
+
+
+def training_folder(folder: Path, network: str, seed: int) -> Path:
+    """One training of a network of this run."""
+    return seed_folder(folder / TRAINED / network, seed)
+
+
+def strategy_folder(folder: Path, strategy: str, seed: int) -> Path:
+    """One search of a comparison of strategies."""
+    return seed_folder(folder / STRATEGIES / strategy, seed)
+
+
+def list_seeds(folder: Path) -> dict[int, Path]:
+    """The runs ``seed-S`` of a folder by their seed."""
+    return _list_numbered(folder, "seed-")
+
+
+def list_rounds(folder: Path) -> dict[int, Path]:
+    """The rounds of a depth search by their number."""
+    return _list_numbered(folder, "round-")
+
+
+def list_networks(folder: Path) -> list[str]:
+    """The names of the networks that have trainings in this run."""
+    trained = folder / TRAINED
+    return sorted(path.name for path in trained.iterdir() if path.is_dir()) if trained.is_dir() else []
+
+
+def list_trainings(folder: Path, network: str) -> dict[int, Path]:
+    """The trainings of a network by their seed."""
+    return list_seeds(folder / TRAINED / network)
+
+
+def own_paths(folder: Path) -> list[Path]:
+    """Every file and folder that a run may have written at the top of its folder."""
+    return [*(folder / name for name in OWN_NAMES), *folder.glob("round-*")]
+
+
+def list_parts(folder: Path) -> Iterator[Path]:
+    """The runs inside a run: its search, rounds, trainings and strategies."""
+    yield from (path for path in folder.iterdir() if path.is_dir() and is_run(path))
+    for group in (folder / TRAINED, folder / STRATEGIES):
+        for one in sorted(group.iterdir()) if group.is_dir() else ():
+            yield from list_seeds(one).values()
+
+
+def _list_numbered(folder: Path, prefix: str) -> dict[int, Path]:
+    found = {}
+    for path in folder.glob(f"{prefix}*"):
+        number = path.name.removeprefix(prefix)
+        if number.removeprefix("-").isdecimal() and is_run(path):
+            found[int(number)] = path
+    return dict(sorted(found.items()))
+
+
+# -- whether a run is under way --------------------------------------------------------------------------------------
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process works in this folder: it holds the lock."""
+    try:
+        import fcntl
+
+        with open(folder / LOCK) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+    except (ImportError, FileNotFoundError):
+        return False
+    except OSError:
+        return True
+
+
+def run_state(folder: str | Path) -> str:
+    """``finished`` if the run has a result, ``running`` if a process holds its lock, else ``stopped``."""
+    folder = Path(folder)
+    return "finished" if is_finished(folder) else "running" if is_locked(folder) else "stopped"
