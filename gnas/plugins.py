@@ -1,12 +1,11 @@
-"""Parts that other packages add: an entry point in their ``pyproject.toml`` is all it takes.
+"""Parts of other packages: an entry point in their ``pyproject.toml`` makes a part known by name.
 
-A strategy, for instance, from a package that never imports this one before it is asked for::
+A strategy, for instance, from a package that is not imported before the name is used::
 
     [project.entry-points."gnas.strategies"]
     greedy = "my_package.greedy:Greedy"
 
-The groups are ``gnas.strategies``, ``gnas.operations`` and ``gnas.baselines``; docs/extending.md says what each part must
-be. Nothing is imported until it is used, and nothing that is not installed can be named.
+docs/extending.md says what the parts of each group must be.
 """
 
 from __future__ import annotations
@@ -18,23 +17,25 @@ from typing import Any
 from gnas.errors import InputError, choose
 
 
-def plugins(group: str) -> dict[str, EntryPoint]:
-    """What installed packages offer in a group, by name; not imported yet."""
+def find_plugins(group: str) -> dict[str, EntryPoint]:
+    """The entry points of installed packages in a group, by name; nothing is imported."""
     return {point.name: point for point in entry_points(group=group)}
 
 
-def known(name: str, ours: Iterable[str], group: str, what: str) -> str:
-    """``name`` if it is one of ours or one that an installed package offers, which is not imported for that."""
-    return name if name in ours else choose(name, [*ours, *plugins(group)], what)
+def check_plugin(name: str, built_in: Iterable[str], group: str, what: str) -> str:
+    """Return ``name`` if it is built in or an entry point of the group; nothing is imported."""
+    return name if name in built_in else choose(name, [*built_in, *find_plugins(group)], what)
 
 
-def resolve(name: str, ours: Mapping[str, Callable[..., Any]], group: str, what: str) -> Callable[..., Any]:
-    """The part of this name: one of ours, else one that an installed package offers. Ours win a clash of names."""
-    return ours[name] if name in ours else load(plugins(group)[known(name, ours, group, what)])
+def resolve_plugin(name: str, built_in: Mapping[str, Callable[..., Any]], group: str, what: str) -> Callable[..., Any]:
+    """The class or function of a name. A built-in part wins over an entry point of the same name."""
+    if name in built_in:
+        return built_in[name]
+    return load_plugin(find_plugins(group)[check_plugin(name, built_in, group, what)])
 
 
-def load(point: EntryPoint) -> Callable[..., Any]:
-    """Import what an entry point names."""
+def load_plugin(point: EntryPoint) -> Callable[..., Any]:
+    """Import the class or function of an entry point."""
     try:
         part: Callable[..., Any] = point.load()
     except (ImportError, AttributeError) as error:

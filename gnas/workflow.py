@@ -22,7 +22,7 @@ from gnas.jobs import Runner
 from gnas.model import baselines
 from gnas.model.build import build_network, width_of
 from gnas.model.network import Network
-from gnas.plugins import known
+from gnas.plugins import check_plugin
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.protocol import TrainConfig
@@ -57,7 +57,7 @@ def chosen_strategy(settings: Settings, name: str | None = None) -> SearchStrate
     """The strategy these settings ask for, or another one of a name with what they tell it."""
     name = name or settings.search.strategy
     for other, _ in settings.search.named_options():
-        known(other, STRATEGIES, "gnas.strategies", "strategy")
+        check_plugin(other, STRATEGIES, "gnas.strategies", "strategy")
     budget = {"epochs": settings.search.epochs, "batch_size": settings.search.batch_size}
     return strategy(name, **{**budget, **settings.search.options_for(name)})
 

@@ -17,7 +17,7 @@ import torch
 from gnas import distributed
 from gnas.cli.begin import join
 from gnas.errors import InputError
-from gnas.model.operations import StackedBatchNorm
+from gnas.model.stacked import StackedBatchNorm
 from gnas.run.folder import Run
 
 HERE = Path(__file__).parent / "helpers"

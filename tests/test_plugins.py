@@ -54,5 +54,5 @@ def test_what_cannot_be_used_is_named(name: str, message: str) -> None:
 
 
 def test_other_groups_are_separate() -> None:
-    assert plugins.plugins("gnas.baselines") == {}
-    assert set(plugins.plugins("gnas.strategies")) == {"greedy", "broken", "number", "random", "absent"}
+    assert plugins.find_plugins("gnas.baselines") == {}
+    assert set(plugins.find_plugins("gnas.strategies")) == {"greedy", "broken", "number", "random", "absent"}

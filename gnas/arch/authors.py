@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gnas.arch.formula import PAPER_AGGREGATORS
 from gnas.arch.genotype import CellGenotype, Genotype, Link
+from gnas.arch.operation import PAPER_AGGREGATORS
 from gnas.errors import InputError, choose, located
 from gnas.files import digits, mapping, parse_yaml, sequence, short, write_atomic
 

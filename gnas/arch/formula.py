@@ -1,35 +1,14 @@
-"""Operation names, and trees of operations with their one-line formulas: ``[identity | dense(sum(dense))]``."""
+"""Trees of operations with their one-line formulas: ``[identity | dense(sum(dense))]``."""
 
 from __future__ import annotations
 
-import re
-import reprlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from gnas.arch.operation import operation_names
+from gnas.arch.operation import AGGREGATORS, FILTERS, check_name, is_aggregator
 from gnas.errors import InputError
-
-FILTERS, AGGREGATORS = operation_names("filter"), operation_names("aggregator")
-PAPER_AGGREGATORS = operation_names("aggregator", in_paper=True)
-
-
-def check_name(name: object) -> str:
-    """Return ``name`` if it can name an operation of a genotype; user-defined names are welcome."""
-    if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]*", name):
-        raise InputError(
-            f"operation {reprlib.repr(name)} is not a name; use lower-case letters, digits and _, such as {FILTERS[1]}"
-        )
-    if name == "zero":
-        raise InputError("operation zero is a candidate of the search only; leave the link out instead")
-    return name
-
-
-def is_aggregator(token: str) -> bool:
-    """Whether a formula's token aggregates: a built-in aggregator, or a user-defined one, written ``@name``."""
-    return token in AGGREGATORS or token.startswith("@")
 
 
 @dataclass(frozen=True)

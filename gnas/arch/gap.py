@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
-from gnas.arch.formula import Tree, check_token, is_aggregator
+from gnas.arch.formula import Tree, check_token
 from gnas.arch.genotype import CellGenotype, Genotype, Link
+from gnas.arch.operation import is_aggregator
 from gnas.errors import InputError, choose, located
 
 ZOO = {

@@ -13,7 +13,8 @@ from functools import total_ordering
 from pathlib import Path
 from typing import Any, ClassVar
 
-from gnas.arch.formula import AGGREGATORS, FILTERS, Tree, check_name
+from gnas.arch.formula import Tree
+from gnas.arch.operation import AGGREGATORS, FILTERS, check_name
 from gnas.errors import InputError, choose, located
 from gnas.files import digits, mapping, of_format, parse_yaml, sequence, short, write_atomic
 

@@ -1,13 +1,17 @@
 """What each built-in operation is: its name, its level, its formula, and how drawings and plots show it.
 
-A new built-in operation has one entry here and one class in ``gnas/model/operations.py``. Operations of plugins have no
-entry: drawings give them a look of their own.
+A new built-in operation has one entry here, since genotypes are read and drawn without torch, and one class in
+``gnas/model/operations``. Operations of plugins have no entry; their classes can declare a :class:`Look`.
 """
 
 from __future__ import annotations
 
+import re
+import reprlib
 from dataclasses import dataclass
 from typing import Literal
+
+from gnas.errors import InputError
 
 # The colours of Okabe and Ito, which colour-blind readers can tell apart.
 GREY, ORANGE, BLUE, VERMILLION = "#808080", "#E69F00", "#0072B2", "#D55E00"
@@ -31,6 +35,25 @@ class Look:
     marker: str
     hatch: str
     width: float = 2.0
+
+
+@dataclass(frozen=True)
+class Code:
+    """An operation as lines of an exported module in plain PyTorch.
+
+    Args:
+        doc: The docstring of its class.
+        layers: Lines of ``__init__``. The names are those of the stacked layers and parameters of its Operation.
+        reads: What ``forward`` reads beside ``h``: ``x`` (the cell's input), ``edge_index`` or nothing.
+        steps: Lines of ``forward`` before its value. ``aggregate(h, edge_index, "sum")`` can be called.
+        value: The expression of its value.
+    """
+
+    doc: str
+    layers: tuple[str, ...] = ()
+    reads: str = ""
+    steps: tuple[str, ...] = ()
+    value: str = "h"
 
 
 @dataclass(frozen=True)
@@ -104,3 +127,23 @@ def operation_names(level: str, *, in_paper: bool = False) -> tuple[str, ...]:
     (('sum', 'mean', 'max', 'symmetric'), ('identity', 'sparse', 'dense'))
     """
     return tuple(info.name for info in _DECLARED if info.level == level and (info.in_paper or not in_paper))
+
+
+FILTERS, AGGREGATORS = operation_names("filter"), operation_names("aggregator")
+PAPER_AGGREGATORS = operation_names("aggregator", in_paper=True)
+
+
+def check_name(name: object) -> str:
+    """Return ``name`` if it can name an operation of a genotype; your own names are allowed."""
+    if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]*", name):
+        raise InputError(
+            f"operation {reprlib.repr(name)} is not a name; use lower-case letters, digits and _, such as {FILTERS[1]}"
+        )
+    if name == "zero":
+        raise InputError("operation zero is a candidate of the search only; leave the link out instead")
+    return name
+
+
+def is_aggregator(token: str) -> bool:
+    """Whether a token of a formula aggregates: a built-in aggregator, or one of your own, written ``@name``."""
+    return token in AGGREGATORS or token.startswith("@")

@@ -7,8 +7,8 @@ from math import prod
 
 import numpy as np
 
-from gnas.arch.formula import AGGREGATORS, check_name
 from gnas.arch.genotype import MAX_NODES, VARIANTS, CellGenotype, Genotype, Link
+from gnas.arch.operation import AGGREGATORS, check_name
 from gnas.errors import InputError, choose
 
 

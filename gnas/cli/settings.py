@@ -13,7 +13,7 @@ from gnas.data.benchmarks.catalogue import BENCHMARKS
 from gnas.errors import InputError
 from gnas.model.baselines import BASELINES, check_name
 from gnas.model.operations import OPERATIONS
-from gnas.plugins import known
+from gnas.plugins import check_plugin
 from gnas.run.settings import Settings, is_setting, read_settings
 from gnas.training.engine import use_deterministic
 from gnas.workflow import chosen_strategy, train_config
@@ -114,4 +114,4 @@ def check(settings: Settings, dataset: str) -> None:
     settings.space.search_space()
     for name in (*settings.space.filters, *settings.space.aggregators):
         if name != "zero":
-            known(name, OPERATIONS, "gnas.operations", "operation")
+            check_plugin(name, OPERATIONS, "gnas.operations", "operation")

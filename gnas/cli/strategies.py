@@ -13,7 +13,7 @@ from gnas.cli.stage import Stage
 from gnas.compare.budget import SearchBudget
 from gnas.compare.strategies import compare_strategies
 from gnas.errors import InputError
-from gnas.plugins import known
+from gnas.plugins import check_plugin
 from gnas.report import plots
 from gnas.run.folder import Run, plain
 from gnas.strategies import STRATEGIES, SearchStrategy
@@ -64,7 +64,7 @@ def strategy_names(text: str) -> tuple[str, ...]:
     names = ALL if text.strip() == "all" else tuple(dict.fromkeys(text.replace(",", " ").split()))
     if not names:
         raise InputError(f"--strategies names none; give all, or some of: {', '.join(STRATEGIES)}")
-    return tuple(known(name, STRATEGIES, "gnas.strategies", "strategy") for name in names)
+    return tuple(check_plugin(name, STRATEGIES, "gnas.strategies", "strategy") for name in names)
 
 
 def search_budget(settings: Settings, asked: Asked) -> SearchBudget:

@@ -18,7 +18,7 @@ from gnas.arch.space import SpaceLink
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.kernels import fused
-from gnas.model.operations import StackedBatchNorm, StackedLinear
+from gnas.model.stacked import StackedBatchNorm, StackedLinear
 from gnas.model.stage import CellConfig, Slot, Stage
 
 

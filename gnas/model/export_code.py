@@ -6,29 +6,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jinja2 import Environment, StrictUndefined
 from torch import Tensor, nn
 
 from gnas.arch.genotype import CellGenotype, Link
+from gnas.arch.operation import Code
 from gnas.errors import InputError
 from gnas.model.cell import Cell
-from gnas.model.export_template import BODY, FORMULAS, HEAD, formula
+from gnas.model.export_template import BODY, HEAD
 from gnas.model.network import GraphModule, Network
-from gnas.model.operations import StackedBatchNorm, StackedLinear, Variant, variant
+from gnas.model.operations import OPERATIONS, Operation, variant
+from gnas.model.stacked import StackedBatchNorm, StackedLinear
 from gnas.model.stage import CellConfig, Stage
 from gnas.model.task import Task
 
 WIDTH = 100  # of a line of code
 MEASURED = {"size": "batch", "degree": "edge_index"}  # what each is counted from
 MEASURE_WORDS = {"size": "the nodes of its graph", "degree": "the edges that lead to it"}
+DECLARED = ("export_code", "forward", "__init__")
 JINJA = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, keep_trailing_newline=True)
 
 
 @dataclass(frozen=True)
-class Code:
+class ClassCode:
     """A class of the module: its layers, and the steps of its ``forward``."""
 
     name: str
@@ -41,12 +44,12 @@ class Code:
 def module_source(network: Network, about: str) -> str:
     """The text of the module; ``about`` is its first line."""
     as_exportable(network)
-    task, kind, config = network.task, variant(network.genotype.variant), cells_of(network)[0].config
+    task, config = network.task, cells_of(network)[0].config
     stack = _cell_names(network)
     first = [stack.index(name) for name in dict.fromkeys(stack)]
-    used = {link.operation for cell in network.genotype for link in _live(cell)}
-    operations = [_operation(name, kind) for name in FORMULAS if name in used and not _inline(name, kind)]
-    cells = [_cell(stack[place], network.genotype[place], config) for place in first]
+    bare, codes = variant(network.genotype.variant).bare, _codes(network)
+    operations = [_operation(name, code, name in bare) for name, code in codes.items() if not _inline(name, code, bare)]
+    cells = [_cell(stack[place], network.genotype[place], config, codes) for place in first]
     steps = [step for one in (*operations, *cells) for step in one.steps]
     body = JINJA.from_string(BODY).render(
         task=task,
@@ -75,14 +78,36 @@ def as_exportable(model: GraphModule) -> Network:
     """The network itself; an error if it cannot be written out."""
     if not isinstance(model, Network):
         raise InputError(f"only found networks are exported, and this is a {type(model).__name__}")
-    known = {*FORMULAS, "skip"} - {*(cells_of(model)[0].config.operations or ())}
-    own = sorted({link.operation for cell in model.genotype for link in _live(cell)} - known)
-    if own:
+    used = {link.operation for cell in model.genotype for link in _live(cell)}
+    missing = sorted(used - set(_codes(model)))
+    if missing:
         raise InputError(
-            f"operations of your own cannot be exported: {', '.join(own)}; predict with gnas where they are installed "
-            "(gnas predict, gnas.load_model), or search without them"
+            f"operations without export_code cannot be exported: {', '.join(missing)}; declare it (docs/extending.md), "
+            "predict with gnas (gnas predict, gnas.load_model), or search without them"
         )
     return model
+
+
+def _codes(network: Network) -> dict[str, Code]:
+    """The code of each operation that reaches an output: built-in ones in their order, then others by name."""
+    kind, used = variant(network.genotype.variant), {k.operation for cell in network.genotype for k in _live(cell)}
+    types: dict[str, type[nn.Module]] = {}
+    for cell in cells_of(network):
+        for stage in (stage for stage in cell.stages if isinstance(stage, Stage)):
+            types |= {name: type(module) for name, module in stage.kinds.items() if name in used}
+    codes: dict[str, Code] = {}
+    for name in (*OPERATIONS, *sorted(set(types) - set(OPERATIONS))):
+        made = types.get(name)
+        if made is not None and issubclass(made, Operation) and _declares_code(made):
+            code = made.export_code(kind)
+            codes |= {} if code is None else {name: code}
+    return codes
+
+
+def _declares_code(made: type[Operation]) -> bool:
+    """Whether the class's code belongs to its forward: a subclass that changes the computation must change both."""
+    home = {name: next(k for k, one in enumerate(made.__mro__) if name in vars(one)) for name in DECLARED}
+    return home["export_code"] == min(home.values())
 
 
 def cells_of(network: Network) -> list[Cell]:
@@ -144,20 +169,20 @@ def _branches(text: str) -> str:
 # -- operations and cells ------------------------------------------------------------------------------------------
 
 
-def _inline(operation: str, kind: Variant) -> bool:
+def _inline(name: str, code: Code, bare: Collection[str]) -> bool:
     """Whether an operation is a single expression without weights: it then needs no class."""
-    if operation == "skip":
-        return True
-    code = formula(operation, kind)
-    return operation in kind.bare and not code.layers and not code.steps
+    return name in bare and not code.layers and not code.steps
 
 
-def _operation(name: str, kind: Variant) -> Code:
-    code, bare = formula(name, kind), name in kind.bare
+def _class_name(operation: str) -> str:
+    return operation.capitalize() + ("" if operation in OPERATIONS else "Operation")
+
+
+def _operation(name: str, code: Code, bare: bool) -> ClassCode:
     reads = f"h: Tensor, {code.reads}: Tensor" if code.reads else "h: Tensor"
     layers = code.layers if bare else (*code.layers, "self.transform = Transform(channels)")
     value = code.value if bare else f"self.transform({code.value})"
-    return Code(name.capitalize(), code.doc, layers, reads, (*code.steps, f"return {value}"))
+    return ClassCode(_class_name(name), code.doc, layers, reads, (*code.steps, f"return {value}"))
 
 
 def _live(cell: CellGenotype) -> list[Link]:
@@ -173,15 +198,15 @@ def _cell_names(network: Network) -> list[str]:
     return [known[cell] if len(known) > 1 else "Cell" for cell in network.genotype]
 
 
-def _cell(name: str, genotype: CellGenotype, config: CellConfig) -> Code:
+def _cell(name: str, genotype: CellGenotype, config: CellConfig, codes: Mapping[str, Code]) -> ClassCode:
     layers: list[str] = []
     steps: list[str] = []
     values = {0: "x"}
     for link in _live(genotype):
         source, node, attribute = values[link.source], f"h{link.target}", f"{link.operation}_{link.target}"
-        code = FORMULAS["identity"] if link.operation == "skip" else formula(link.operation, config.variant)
-        if not _inline(link.operation, config.variant):
-            layers.append(f"self.{attribute} = {link.operation.capitalize()}(channels)")
+        code = codes[link.operation]
+        if not _inline(link.operation, code, config.variant.bare):
+            layers.append(f"self.{attribute} = {_class_name(link.operation)}(channels)")
             steps.append(f"{node} = self.{attribute}({', '.join(filter(None, (source, code.reads)))})")
         elif code.value == "h":  # the same value under another number
             node = source
@@ -193,7 +218,7 @@ def _cell(name: str, genotype: CellGenotype, config: CellConfig) -> Code:
     layers.append(f"self.fuse = nn.Linear({width}, channels{', bias=False' if config.norm else ''})")
     layers += ["self.norm = nn.BatchNorm1d(channels)"] if config.norm else []
     steps += _fusion(branches, config)
-    return Code(name, _branches(str(genotype.tree())), tuple(layers), steps=tuple(steps))
+    return ClassCode(name, _branches(str(genotype.tree())), tuple(layers), steps=tuple(steps))
 
 
 def _fusion(branches: list[str], config: CellConfig) -> list[str]:
@@ -274,4 +299,6 @@ def _slices(module: nn.Module, row: int, prefix: str) -> dict[str, Tensor]:
                 found[f"{path}bias"] = layer.bias.detach()[row, 0]
         elif isinstance(layer, StackedBatchNorm):
             found |= {path + key: value[row, 0] for key, value in layer.state_dict().items()}
+        else:  # parameters of an operation's own
+            found |= {path + key: value.detach()[row] for key, value in layer.named_parameters(recurse=False)}
     return found

@@ -1,63 +1,4 @@
-"""The text of an exported module: a template, and the code of each operation. ``export_code`` puts them together."""
-
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
-
-from gnas.model.operations import Variant
-
-
-@dataclass(frozen=True)
-class Formula:
-    """One operation: its layers, what it reads beside ``h``, what it computes first, and its value."""
-
-    doc: str
-    layers: tuple[str, ...] = ()
-    reads: str = ""
-    steps: tuple[str, ...] = ()
-    value: str = "h"
-
-
-_GATE = "gate = torch.sigmoid(self.gate(torch.cat([h, x], dim=1)))"
-_SPARSE = "Sparse filter: one gate for each node, from the node and the cell's input x."
-_DENSE = "Dense filter: one gate for each node and channel, from the node and the cell's input x."
-FORMULAS = {
-    "identity": Formula("Identity filter: nothing but the transform."),
-    "sparse": Formula(_SPARSE, ("self.gate = nn.Linear(2 * channels, 1)",), "x", (_GATE,), "gate * h"),
-    "dense": Formula(_DENSE, ("self.gate = nn.Linear(2 * channels, channels)",), "x", (_GATE,), "gate * h"),
-    "sum": Formula("The sum over neighbours.", reads="edge_index", value='aggregate(h, edge_index, "sum")'),
-    "mean": Formula("The mean over neighbours.", reads="edge_index", value='aggregate(h, edge_index, "mean")'),
-    "max": Formula("The maximum over neighbours.", reads="edge_index", value='aggregate(h, edge_index, "max")'),
-    "symmetric": Formula(
-        "The sum over neighbours, scaled by the degrees at both ends: GCN's.",
-        reads="edge_index",
-        steps=(
-            "one = torch.ones_like(h[:, :1])",
-            'sent = aggregate(one, edge_index.flip(0), "sum").clamp(min=1).rsqrt()',
-            'received = aggregate(one, edge_index, "sum").clamp(min=1).rsqrt()',
-        ),
-        value='aggregate(h * sent, edge_index, "sum") * received',
-    ),
-}
-_HIDDEN_GATE = Formula(
-    _SPARSE,
-    ("self.gate = nn.Linear(2 * channels, channels)", "self.last = nn.Linear(channels, 1, bias=False)"),
-    "x",
-    ("hidden = F.relu(self.gate(torch.cat([h, x], dim=1)))", "gate = torch.sigmoid(self.last(hidden))"),
-    "gate * h",
-)
-
-
-def formula(operation: str, kind: Variant) -> Formula:
-    """The code of an operation in this variant of the modules."""
-    plain = FORMULAS[operation]
-    if operation == "sparse" and kind.hidden_gate:
-        return _HIDDEN_GATE
-    if operation in ("mean", "max") and kind.transform_messages:
-        value = f'aggregate(F.relu(self.message(h)), edge_index, "{operation}")'
-        return replace(plain, layers=("self.message = nn.Linear(channels, channels)",), value=value)
-    return plain
-
+"""The text of an exported module as Jinja templates. ``export_code`` fills them in."""
 
 HEAD = '''\
 """{{ about }}
@@ -91,7 +32,7 @@ HERE = Path(__file__).parent
 BODY = '''\
 {% if aggregates %}
 def aggregate(h: Tensor, edge_index: Tensor, reduce: str) -> Tensor:
-    """What each node gets from the nodes that point to it; zeros if there are none."""
+    """What each node receives from the nodes that point to it; zeros if there are none."""
     source, target = edge_index
     return scatter(h[source], target, dim_size=h.size(0), reduce=reduce)
 

@@ -21,13 +21,12 @@ from gnas.model.operations import (
     NeighborSum,
     Operation,
     SparseFilter,
-    StackedBatchNorm,
-    StackedLinear,
     Variant,
     reduce_together,
     with_input,
 )
-from gnas.plugins import resolve
+from gnas.model.stacked import StackedBatchNorm, StackedLinear
+from gnas.plugins import resolve_plugin
 
 FUSIONS = ("concat", "sum", "mean", "max")
 REDUCTIONS = ("sum", "mean", "max")
@@ -50,8 +49,8 @@ class CellConfig:
         choose(self.fusion, FUSIONS, "fusion")
 
     def operation(self, name: str, channels: int, count: int) -> nn.Module:
-        """A stack of operations: of a class given, of ours, or of an entry point of the group ``gnas.model.operations``."""
-        make = resolve(name, {**OPERATIONS, **(self.operations or {})}, "gnas.operations", "operation")
+        """A stack of operations: of ``self.operations``, built in, or of an entry point of the group ``gnas.operations``."""
+        make = resolve_plugin(name, {**OPERATIONS, **(self.operations or {})}, "gnas.operations", "operation")
         if hasattr(nn.ModuleDict, name):
             raise InputError(f"no operation can be called {name}: PyTorch's modules have a method of this name")
         try:

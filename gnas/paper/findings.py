@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gnas.arch.formula import AGGREGATORS, PAPER_AGGREGATORS
 from gnas.arch.genotype import Genotype
+from gnas.arch.operation import AGGREGATORS, PAPER_AGGREGATORS
 
 Counts = Mapping[str, Counter[str]]
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from gnas.arch.operation import BLUE, GREEN, GREY, OPERATIONS_INFO, ORANGE, PURPLE, SKY, VERMILLION, Look
+from gnas.plugins import find_plugins, load_plugin
 
 INK, PAPER, BAND, FAINT = "ink", "paper", "band", "faint"  # follow the page: light or dark
 LIGHT = {INK: "#1c2430", PAPER: "#ffffff", BAND: "#f3f5f8", FAINT: "#6a7484"}
 
-# Operations of plugins share a colour and differ in line and marker.
+# Operations of plugins without a look of their own share a colour and differ in line and marker.
 PLUGIN_LOOKS = (
     Look(SKY, (8, 4), "plus", "|"),
     Look(SKY, (2, 2, 6, 2), "cross", "||"),
@@ -27,10 +30,14 @@ SERIES = (
 )
 
 
+@lru_cache
 def look_of(operation: str) -> Look:
-    """The look that an operation declares, or one for operations of plugins."""
-    info = OPERATIONS_INFO.get(operation)
-    return info.look if info else PLUGIN_LOOKS[sum(operation.encode()) % len(PLUGIN_LOOKS)]
+    """The look that an operation declares: built in, or the class of a plugin. Others get one by their name."""
+    if operation in OPERATIONS_INFO:
+        return OPERATIONS_INFO[operation].look
+    point = find_plugins("gnas.operations").get(operation)
+    declared = None if point is None else getattr(load_plugin(point), "look", None)
+    return declared if isinstance(declared, Look) else PLUGIN_LOOKS[sum(operation.encode()) % len(PLUGIN_LOOKS)]
 
 
 def sort_operations(operations: set[str]) -> list[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gnas.arch.formula import PAPER_AGGREGATORS
+from gnas.arch.operation import PAPER_AGGREGATORS
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.report.axes import (

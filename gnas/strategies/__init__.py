@@ -14,7 +14,7 @@ from gnas.data.benchmark import Benchmark
 from gnas.errors import choose
 from gnas.jobs import Runner
 from gnas.model.stage import OperationTypes
-from gnas.plugins import resolve
+from gnas.plugins import resolve_plugin
 from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, SearchStrategy
 from gnas.strategies.darts import Darts
@@ -52,7 +52,7 @@ __all__ = [
 
 def strategy(name: str, **settings: Any) -> SearchStrategy:
     """The strategy of this name with these settings: one of ours, or an entry point of the group ``gnas.strategies``."""
-    make = resolve(name, STRATEGIES, "gnas.strategies", "strategy")
+    make = resolve_plugin(name, STRATEGIES, "gnas.strategies", "strategy")
     known = inspect.signature(make).parameters.values()
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known):
         for setting in settings:

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from gnas.model.network import GraphModule
-from gnas.model.operations import StackedBatchNorm
+from gnas.model.stacked import StackedBatchNorm
 from gnas.model.task import Task
 from gnas.training.engine import Engine, mode_for
 from gnas.training.loop import seeded

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import cells, read_or_refused, trees
 
-from gnas.arch.formula import Tree, is_aggregator
+from gnas.arch.formula import Tree
 from gnas.arch.gap import ZOO, from_cell, genotype, parse, rewrite, to_cell, zoo
 from gnas.arch.genotype import CellGenotype
+from gnas.arch.operation import is_aggregator
 from gnas.errors import InputError
 
 

@@ -126,7 +126,7 @@ def test_operations(rings: Path, installed: Path) -> None:
     assert gnas("train", rings, "--genotype", "run", *SMALL, "--seed", "1", "--out", "trained").code == 0
     assert gnas("draw", "run").code == 0
     assert "shift" in Path("run/report.html").read_text()
-    one_line(gnas("export", "run"), 2, "operations of your own cannot be exported: halved, shift; predict with gnas")
+    one_line(gnas("export", "run"), 2, "operations without export_code cannot be exported: halved, shift; declare it")
     one_line(
         gnas("search", rings, *TINY, "--set", "filters=zero,shifd"), 2, "unknown operation", "did you mean 'shift'"
     )

@@ -7,8 +7,9 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from gnas.arch.formula import AGGREGATORS, Tree, is_aggregator
+from gnas.arch.formula import Tree
 from gnas.arch.genotype import OUTPUTS, VARIANTS, CellGenotype, Genotype, Link
+from gnas.arch.operation import AGGREGATORS, is_aggregator
 from gnas.errors import InputError
 
 T = TypeVar("T")

@@ -11,12 +11,12 @@ from gnas.errors import InputError
 from gnas.graph import Neighbors
 from gnas.model.operations import (
     OPERATIONS,
+    VARIANTS,
     Operation,
-    StackedBatchNorm,
-    StackedLinear,
     reduce_together,
     variant,
 )
+from gnas.model.stacked import StackedBatchNorm, StackedLinear
 from gnas.model.stage import Transform
 
 NODES, CHANNELS, COUNT = 8, 5, 3
@@ -216,3 +216,8 @@ def test_an_operation_must_define_forward() -> None:
 def test_unknown_variant_lists_the_choices() -> None:
     with pytest.raises(InputError, match="paper, reference, bare"):
         variant("papper")
+
+
+def test_every_built_in_operation_can_be_exported() -> None:
+    for name, made in OPERATIONS.items():
+        assert all(made.export_code(kind) is not None for kind in VARIANTS.values()), name

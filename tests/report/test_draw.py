@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import types
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from strategies import cells, genotypes
 
+from gnas import plugins
 from gnas.arch.genotype import CellGenotype, Genotype
-from gnas.arch.operation import OPERATIONS_INFO
+from gnas.arch.operation import OPERATIONS_INFO, Look
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.report import draw_cell, draw_genotype, save_drawing, to_png
@@ -131,6 +134,16 @@ def test_each_operation_differs_in_more_than_colour() -> None:
     assert len({look[:2] for look in looks}) == len(looks)
     assert look_of("my_own") in PLUGIN_LOOKS
     assert look_of("my_own") == look_of("my_own")
+
+
+def test_an_operation_of_another_package_brings_its_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wavy:
+        look = Look("#112233", (1, 2), "plus", "x")
+
+    monkeypatch.setitem(sys.modules, "outside_package", types.SimpleNamespace(Wavy=Wavy))
+    point = EntryPoint("wavy_line", "outside_package:Wavy", "gnas.operations")
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [point] if group == point.group else [])
+    assert look_of("wavy_line") is Wavy.look
 
 
 @pytest.mark.parametrize("width", [8, 20, 45])

@@ -24,12 +24,15 @@ from trained import CLASSES, GENOTYPE, TASK, keep, network
 
 from gnas.arch import gap
 from gnas.arch.genotype import Genotype
+from gnas.arch.operation import Code
 from gnas.arch.space import SearchSpace
 from gnas.data.encoding import Column, Encoding
 from gnas.errors import InputError
+from gnas.graph import Neighbors
 from gnas.model.baselines import BASELINES
 from gnas.model.export_code import module_source, quoted, safe_text
 from gnas.model.network import Network
+from gnas.model.operations import Operation, Variant
 from gnas.model.task import Task
 from gnas.use.export import export_run, exported_weights
 
@@ -242,6 +245,38 @@ def test_equal_cells_are_one_class() -> None:
     assert "h4 = self.sum_4(h2, edge_index)" in source
 
 
+class Shift(Operation):
+    """H + b, with the code of it."""
+
+    def __init__(self, channels: int, count: int, variant: Variant) -> None:
+        super().__init__(channels, count, variant)
+        self.offset = torch.nn.Parameter(torch.randn(count, 1, channels))
+
+    def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
+        return h + self.offset
+
+    @classmethod
+    def export_code(cls, variant: Variant) -> Code:
+        return Code("H + b.", ("self.offset = nn.Parameter(torch.zeros(1, channels))",), value="h + self.offset")
+
+
+class Halved(Shift):
+    def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
+        return h / 2
+
+
+def test_an_operation_of_your_own_is_exported_by_its_code() -> None:
+    own = Genotype.from_yaml(GENOTYPE.to_yaml().replace("dense", "shift"))
+    net = network(task("node"), own, operations={"shift": Shift})
+    module: dict = {"__file__": "model.py"}
+    exec(compile(module_source(net, "a test"), "model.py", "exec"), module)
+    exported = module["Model"]()
+    exported.load_state_dict(exported_weights(net))
+    assert_near(exported.eval()(*inputs(net.task)), expected(net, double=False), 1e-5)
+    with pytest.raises(InputError, match="operations without export_code cannot be exported: shift"):
+        module_source(network(genotype=own, operations={"shift": Halved}), "a test")  # its code is its parent's
+
+
 # -- what is refused ------------------------------------------------------------------------------------------------
 
 
@@ -268,7 +303,7 @@ def test_only_found_networks_of_known_operations_are_exported(tmp_path: Path) ->
     with pytest.raises(InputError, match="only found networks are exported, and this is a GCN"):
         export_run(tmp_path, tmp_path / "out", name="gcn")
     own = Genotype.from_yaml(GENOTYPE.to_yaml().replace("dense", "own_filter"))
-    with pytest.raises(InputError, match="operations of your own cannot be exported: own_filter"):
+    with pytest.raises(InputError, match="operations without export_code cannot be exported: own_filter"):
         module_source(network(genotype=own, operations=OWN), "a test")
     with pytest.raises(InputError, match="cannot be exported: dense"):
         module_source(network(operations={"dense": OWN["own_filter"]}), "a test")

@@ -24,7 +24,7 @@ from gnas.model.baselines.mlp import MLP
 from gnas.model.baselines.monet import MoNet
 from gnas.model.network import GraphModule, width_for
 from gnas.model.task import Task
-from gnas.plugins import known, resolve
+from gnas.plugins import check_plugin, resolve_plugin
 
 __all__ = [
     "BASELINES",
@@ -90,7 +90,7 @@ def build(
 
 def check_name(name: str) -> str:
     """The name of one of ours, or of an entry point of the group ``gnas.model.baselines``; any other is an error."""
-    return known(name, BASELINES, GROUP, "baseline")
+    return check_plugin(name, BASELINES, GROUP, "baseline")
 
 
 def baseline(name: str) -> Callable[..., GraphModule]:
@@ -98,7 +98,7 @@ def baseline(name: str) -> Callable[..., GraphModule]:
 
     What another package offers is checked, and the network remembers how it was made: it can be saved and loaded.
     """
-    make = resolve(name, BASELINES, GROUP, "baseline")
+    make = resolve_plugin(name, BASELINES, GROUP, "baseline")
     return make if name in BASELINES else functools.partial(_from_outside, name, make)
 
 

@@ -17,7 +17,7 @@ from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels import fused
 from gnas.kernels.aggregate import aggregate
 from gnas.model.network import GraphModule
-from gnas.model.operations import StackedBatchNorm
+from gnas.model.stacked import StackedBatchNorm
 from gnas.model.task import Encoder, Head, Task
 
 

@@ -1,0 +1,136 @@
+"""Aggregators of GAP: what a node receives from its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from gnas.arch.operation import Code
+from gnas.graph import Neighbors
+from gnas.kernels.aggregate import inverse_degree, reduce, symmetric_scales
+from gnas.model.operations.base import Operation, Variant
+from gnas.model.stacked import StackedLinear
+
+
+class NeighborSum(Operation):
+    r"""Sum aggregator :math:`L_{sum}(H)_i = \sum_{j \in \mathcal{N}(i)} H_j`."""
+
+    def messages(self, h: Tensor) -> Tensor:
+        """What is aggregated: H itself."""
+        return h
+
+    def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
+        return reduce_together({"sum": h}, neighbors)["sum"]
+
+    @classmethod
+    def export_code(cls, variant: Variant) -> Code:
+        return Code("The sum over neighbours.", reads="edge_index", value='aggregate(h, edge_index, "sum")')
+
+
+class NeighborMean(Operation):
+    r"""Mean aggregator :math:`L_{mean}(H)_i = \frac{1}{|\mathcal{N}(i)|} \sum_{j \in \mathcal{N}(i)} H_j` (0 without any)."""
+
+    def __init__(self, channels: int, count: int, variant: Variant) -> None:
+        super().__init__(channels, count, variant)
+        self.message = StackedLinear(count, channels, channels) if variant.transform_messages else None
+
+    def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
+        return reduce_together({"mean": self.messages(h)}, neighbors)["mean"]
+
+    def messages(self, h: Tensor) -> Tensor:
+        """What is aggregated: H itself, or ReLU(linear(H)) in the authors' code."""
+        return h if self.message is None else F.relu(self.message(h))
+
+    @classmethod
+    def export_code(cls, variant: Variant) -> Code:
+        return _reduction("The mean over neighbours.", "mean", variant)
+
+
+class NeighborMax(NeighborMean):
+    r"""Max aggregator :math:`L_{max}(H)_i = \max_{j \in \mathcal{N}(i)} H_j`, channel by channel, 0 without neighbours."""
+
+    def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
+        return reduce_together({"max": self.messages(h)}, neighbors)["max"]
+
+    @classmethod
+    def export_code(cls, variant: Variant) -> Code:
+        return _reduction("The maximum over neighbours.", "max", variant)
+
+
+class NeighborSymmetric(Operation):
+    r"""Symmetric aggregator :math:`L_{sym}(H)_i = \sum_{j \in \mathcal{N}(i)} H_j / \sqrt{d_i d_j}`: GCN's, without self loops.
+
+    :math:`d_i` counts what a node receives and :math:`d_j` what it sends. Not one of the paper's: name it to use it.
+    """
+
+    def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
+        sent, received = symmetric_scales(neighbors, h.dtype)
+        return reduce_together({"sum": h * sent}, neighbors)["sum"] * received
+
+    @classmethod
+    def export_code(cls, variant: Variant) -> Code:
+        return Code(
+            "The sum over neighbours, scaled by the degrees at both ends: GCN's.",
+            reads="edge_index",
+            steps=(
+                "one = torch.ones_like(h[:, :1])",
+                'sent = aggregate(one, edge_index.flip(0), "sum").clamp(min=1).rsqrt()',
+                'received = aggregate(one, edge_index, "sum").clamp(min=1).rsqrt()',
+            ),
+            value='aggregate(h * sent, edge_index, "sum") * received',
+        )
+
+
+def _reduction(doc: str, name: str, variant: Variant) -> Code:
+    """The code of mean and max, whose messages the authors' code transforms."""
+    if variant.transform_messages:
+        value = f'aggregate(F.relu(self.message(h)), edge_index, "{name}")'
+        return Code(doc, ("self.message = nn.Linear(channels, channels)",), "edge_index", value=value)
+    return Code(doc, reads="edge_index", value=f'aggregate(h, edge_index, "{name}")')
+
+
+def reduce_together(messages: Mapping[str, Tensor], neighbors: Neighbors) -> dict[str, Tensor]:
+    """Aggregate stacks of messages under ``sum``, ``mean`` and ``max`` in one pass over the edges.
+
+    The same tensor may stand under several names; it is then read once.
+    """
+    groups: list[Tensor] = []
+    places: dict[str, int] = {}
+    for name in ("sum", "mean", "max"):
+        if name in messages:
+            known = [k for k, g in enumerate(groups) if g is messages[name]]
+            if not known:
+                groups.append(messages[name])
+            places[name] = known[0] if known else len(groups) - 1
+    starts = [0]
+    for group in groups:
+        starts.append(starts[-1] + group.size(0))
+    added = [places[n] for n in ("sum", "mean") if n in places]
+    sum_to = starts[max(added) + 1] if added else 0
+    max_from = starts[places["max"]] if "max" in places else starts[-1]
+    _, nodes, channels = groups[0].shape
+    flat = torch.cat(groups).transpose(0, 1).reshape(nodes, -1) if len(groups) > 1 else _flat(groups[0])
+    total, largest = reduce(flat, neighbors, sum_to * channels, max_from * channels)
+    result = {}
+    for name, place in places.items():
+        first, count = starts[place], groups[place].size(0)
+        if name == "max":
+            result[name] = _unflat(largest, first - max_from, count, channels)
+            continue
+        value = _unflat(total, first, count, channels)
+        result[name] = value if name == "sum" else value * inverse_degree(neighbors, value.dtype)
+    return result
+
+
+def _flat(h: Tensor) -> Tensor:
+    return h.transpose(0, 1).reshape(h.size(1), -1)
+
+
+def _unflat(values: Tensor, first: int, count: int, channels: int) -> Tensor:
+    return values.view(values.size(0), -1, channels)[:, first : first + count].transpose(0, 1)
+
+
+AGGREGATOR_TYPES = {"sum": NeighborSum, "mean": NeighborMean, "max": NeighborMax, "symmetric": NeighborSymmetric}

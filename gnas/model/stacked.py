@@ -1,0 +1,105 @@
+"""Layers for a stack of operations: every tensor has the leading dimension ``count``, one slice per operation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gnas import distributed
+from gnas.kernels import fused
+
+
+class StackedLinear(nn.Module):
+    r"""``count`` linear maps side by side: :math:`y_k = h_k W_k + b_k`."""
+
+    def __init__(self, count: int, in_channels: int, out_channels: int, bias: bool = True) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(count, in_channels, out_channels))
+        self.bias = nn.Parameter(torch.empty(count, 1, out_channels)) if bias else None
+        bound = 1 / math.sqrt(in_channels)
+        nn.init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            nn.init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, h: Tensor) -> Tensor:
+        return fused.product(h, self.weight) if self.bias is None else torch.baddbmm(self.bias, h, self.weight)
+
+
+class StackedBatchNorm(nn.Module):
+    """Batch normalisation of ``[count, nodes, channels]`` over the real nodes, each stack slice on its own."""
+
+    running_mean: Tensor
+    running_var: Tensor
+    tickets: Tensor
+
+    def __init__(self, count: int, channels: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(count, 1, channels))
+        self.bias = nn.Parameter(torch.zeros(count, 1, channels))
+        self.register_buffer("running_mean", torch.zeros(count, 1, channels))
+        self.register_buffer("running_var", torch.ones(count, 1, channels))
+        self.register_buffer(
+            "tickets", torch.zeros(fused.tickets(count, channels), dtype=torch.int32), persistent=False
+        )
+
+    def forward(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
+        h = h.to(self.weight.dtype)  # in mixed precision h is shorter: too short for sums over all nodes
+        if not self.training:
+            scale = self.weight * torch.rsqrt(self.running_var + self.eps)
+            return h * scale + (self.bias - self.running_mean * scale)
+        if distributed.norms_are_shared():
+            normal, mean, var, count = distributed.normalise(h, mask, self.eps)
+            self._remember(mean, var, count)
+            return normal * self.weight + self.bias
+        mean, var, count = masked_moments(h, mask)
+        self._remember(mean, var, count)
+        scale = self.weight * torch.rsqrt(var + self.eps)
+        return h * scale + (self.bias - mean * scale)
+
+    @torch.no_grad()
+    def _remember(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
+        self.running_mean.lerp_(mean, self.momentum)
+        self.running_var.lerp_(var * (count / (count - 1).clamp_min(1)), self.momentum)
+
+    def relu_mix(
+        self,
+        y: Tensor,
+        mask: Tensor | None,
+        weights: Tensor | None,
+        targets: fused.Groups,
+        before: Sequence[Tensor] = (),
+    ) -> Tensor:
+        """Norm, ReLU and the weighted sum into targets, as one function: in training with its own backward pass, in
+        evaluation without any (``fused.serves``).
+
+        ``before``: what the targets hold already, one tensor each.
+        """
+        if distributed.norms_are_shared():
+            with torch.autocast(y.device.type, enabled=False):
+                mixed = _mixed(F.relu(StackedBatchNorm.forward(self, y, mask)), weights, targets)
+            return mixed + torch.stack(tuple(before)) if before else mixed
+        running = fused.Norm(self.running_mean, self.running_var, self.momentum, self.eps, mask, self.tickets)
+        return fused.norm_relu_mix(y, self.weight, self.bias, weights, targets, running, before, self.training)
+
+
+def _mixed(active: Tensor, weights: Tensor | None, targets: fused.Groups) -> Tensor:
+    """The weighted sum of operations into their targets."""
+    hits = (targets.of == torch.arange(targets.count, device=active.device)[:, None]).to(active.dtype)
+    return ((hits if weights is None else hits * weights) @ active.flatten(1)).view(-1, *active.shape[1:])
+
+
+def masked_moments(h: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean and biased variance over dimension 1 of the rows that ``mask`` keeps, and how many they are."""
+    if mask is None:
+        var, mean = torch.var_mean(h, dim=1, correction=0, keepdim=True)
+        return mean, var, torch.tensor(float(h.size(1)), device=h.device, dtype=h.dtype)
+    keep = mask.to(h.dtype)
+    count = keep.sum().clamp_min(1)
+    mean = (h * keep[:, None]).sum(1, keepdim=True) / count
+    var = ((h - mean).square() * keep[:, None]).sum(1, keepdim=True) / count
+    return mean, var, count
