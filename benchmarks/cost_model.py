@@ -30,7 +30,7 @@ from gnas.cost import Machine, Workload, hardware, machine
 from gnas.data.benchmarks.catalogue import BENCHMARKS
 from gnas.files import read_config, read_json
 from gnas.paper.archive import unpack_archive
-from gnas.paper.paper import DATASETS
+from gnas.paper.published import DATASETS
 from gnas.run.settings import Settings
 from gnas.strategies import SingleLevel
 from gnas.workflow import train_config

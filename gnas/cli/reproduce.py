@@ -13,7 +13,7 @@ from gnas.cli import options as o
 from gnas.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from gnas.paper import Wanted
+    from gnas.paper import Request
 
 EXAMPLES = (
     "gnas reproduce --quick",
@@ -131,10 +131,10 @@ def reproduce(
         from gnas.cli.workers import check_workers
         from gnas.errors import InputError
         from gnas.jobs import Storage
-        from gnas.paper import Outcome, Shelf, jobs
+        from gnas.paper import Outcome, Results, list_runs
         from gnas.paper.estimate import Estimator
         from gnas.paper.failures import read_failed
-    wanted = _wanted(only, datasets, methods, depths, seeds, searches, change, quick)
+    request = _wanted(only, datasets, methods, depths, seeds, searches, change, quick)
     check_workers({"on": on, "gpus_per_job": gpus_per_job, "device": device})
     storage = None if sync is None else Storage(sync)
     place = out or Path("runs") / ("paper-quick" if quick else "paper")
@@ -146,30 +146,30 @@ def reproduce(
     if storage is not None:
         with screen.waiting("bringing runs"):
             storage.pull("", place)
-    shelf = Shelf([place, *(kept or ())])
-    asked = jobs(wanted)
+    results = Results([place, *(kept or ())])
+    asked = list_runs(request)
     if page is not None and not page.is_file():
         raise InputError(f"{page}: no such file; --page names a Markdown page with marks")
     # An estimate for another machine's GPU can be asked for on one that has none.
     where = "cuda" if listing and (device or "").startswith("cuda") else pick_device(device).type
-    estimator = Estimator(shelf, where, asked)
+    estimator = Estimator(results, where, asked)
     screen.pair("runs", f"{place}{''.join(f', {folder}' for folder in kept or ())}")
-    told = tell(screen, asked, shelf, estimator, read_failed(shelf.places), full=listing)
+    told = tell(screen, asked, results, estimator, read_failed(results.places), full=listing)
     if listing:
         screen.result({"out": str(place), **told})
         return
-    outcome = Outcome(failed=read_failed(shelf.places))
+    outcome = Outcome(failed=read_failed(results.places))
     if not no_run:
         deadline = None if time_limit is None else started + time_limit
         how = {"on": on, "gpus_per_job": gpus_per_job, "device": pick_device(device), "sync": storage}
-        outcome = run(screen, asked, place, shelf, how, data_root, keep, deadline)
+        outcome = run(screen, asked, place, results, how, data_root, keep, deadline)
     failed = {key: why for key, why in outcome.failed.items() if key in {job.key for job in asked}}
     with screen.waiting("drawing"):
-        drawn, overview = draw_all(wanted, asked, shelf, failed, place, page)
+        drawn, overview = draw_all(request, asked, results, failed, place, page)
     if storage is not None and not no_run:
         storage.push(place, "")
     show(screen, drawn, failed)
-    left = [job.key for job in asked if not shelf.done(job)]
+    left = [job.key for job in asked if not results.is_done(job)]
     if outcome.stopped:
         screen.pair("stopped", f"{len(left)} runs are left; the same command goes on")
     screen.pair("page", str(overview))
@@ -181,10 +181,10 @@ def reproduce(
             "failed": failed,
             "left": left,
             "stopped": outcome.stopped,
-            "tables": {one.item: [row for sheet in one.sheets for row in sheet.records] for one in drawn if one.sheets},
-            "figures": {
-                one.item: [str(p.file) for p in one.pictures] for one in drawn if one.item.startswith("figure")
+            "tables": {
+                one.item: [row for table in one.tables for row in table.records()] for one in drawn if one.tables
             },
+            "figures": {one.item: [str(p.file) for p in one.pictures] for one in drawn if not one.tables},
         }
     )
     if failed and not no_run:
@@ -200,14 +200,14 @@ def _wanted(
     searches: int,
     change: Sequence[str] | None,
     quick: bool,
-) -> Wanted:
+) -> Request:
     """The words of the command line as what is asked for."""
     from gnas.cli.settings import with_changes
-    from gnas.paper import ITEMS, PAPER, QUICK, Changes, Wanted
+    from gnas.paper import ITEMS, PAPER, QUICK, Changes, Request
     from gnas.run.settings import Settings
 
     changed = with_changes(Settings(), change or ()).differences()
-    return Wanted(
+    return Request(
         items=_names(" ".join(only)) if only else tuple(ITEMS),
         datasets=_names(datasets),
         methods=_names(methods),

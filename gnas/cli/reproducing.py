@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,10 @@ from gnas.cli.screen import Screen
 from gnas.cli.stage import Stage
 from gnas.data import Benchmark
 from gnas.jobs import open_runner
-from gnas.paper import Outcome, Shelf, Wanted, carry_out, draw, fill_page, write_page
+from gnas.paper import DrawnItem, Outcome, Request, Results, carry_out, draw_item, fill_page, write_page
 from gnas.paper.apart import carry_out_apart
 from gnas.paper.estimate import Estimator
 from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
-from gnas.paper.page import Drawn
 from gnas.paper.scale import Source
 from gnas.run.folder import stop_on_interrupt
 from gnas.run.table import Table
@@ -34,7 +34,7 @@ SHORT = 8  # columns of a table that compares with the paper: so many fit on a t
 def tell(
     screen: Screen,
     asked: Sequence[Job],
-    shelf: Shelf,
+    results: Results,
     estimator: Estimator,
     failed: dict[str, str],
     full: bool,
@@ -43,7 +43,7 @@ def tell(
     rows: list[tuple[str, ...]] = []
     told: list[dict[str, Any]] = []
     for job in asked:
-        done = shelf.done(job)
+        done = results.is_done(job)
         state = "done" if done else f"failed before: {failed[job.key]}" if job.key in failed else "left"
         estimate = None if done else estimator(job)
         shown = "" if estimate is None else f"{duration(estimate.seconds)}{'' if estimate.recorded else ' *'}"
@@ -73,7 +73,7 @@ def run(
     screen: Screen,
     asked: Sequence[Job],
     place: Path,
-    shelf: Shelf,
+    results: Results,
     how: dict[str, Any],
     data_root: Path | None,
     keep: Path | None,
@@ -93,14 +93,14 @@ def run(
             "about": about,
         }
         if how["on"] in (None, "here") and how["sync"] is None:
-            watch = watch_runs(screen, asked, shelf)
-            outcome = carry_out(asked, place, shelf, device=how["device"], watch=watch, **shared)
+            watch = watch_runs(screen, asked, results)
+            outcome = carry_out(asked, place, results, device=how["device"], watch=watch, **shared)
         else:
-            left = sum(not shelf.done(job) for job in asked)
+            left = sum(not results.is_done(job) for job in asked)
             plan = [Stage("runs", f"runs on {how['on'] or 'here'}", left, unit="run")]
             with open_runner(place, **how) as runner, Stages(screen, plan, "") as stages:
                 try:
-                    outcome = carry_out_apart(asked, place, shelf, runner, on_epoch=stages.on_epoch, **shared)
+                    outcome = carry_out_apart(asked, place, results, runner, on_epoch=stages.on_epoch, **shared)
                 finally:
                     runner.keep()
         if stop:
@@ -109,7 +109,7 @@ def run(
     return outcome
 
 
-def watch_runs(screen: Screen, asked: Sequence[Job], shelf: Shelf) -> Any:
+def watch_runs(screen: Screen, asked: Sequence[Job], results: Results) -> Any:
     """Progress of one run at a time, with its place among all of them."""
     total, number = len(asked), {job.key: place for place, job in enumerate(asked, start=1)}
 
@@ -120,7 +120,7 @@ def watch_runs(screen: Screen, asked: Sequence[Job], shelf: Shelf) -> Any:
             yield None
             return
         if isinstance(job, TrainJob):
-            missing = len(job.seeds) - len(shelf.trained(job))
+            missing = len(job.seeds) - len(results.find_trainings(job))
             plan = Stage(f"train {job.model}", label, job.settings().training.epochs, missing)
         elif isinstance(job, SearchJob):
             plan = Stage(
@@ -138,43 +138,42 @@ def watch_runs(screen: Screen, asked: Sequence[Job], shelf: Shelf) -> Any:
 
 
 def draw_all(
-    wanted: Wanted, asked: Sequence[Job], shelf: Shelf, failed: dict[str, str], place: Path, page: Path | None
-) -> tuple[list[Drawn], Path]:
+    request: Request, asked: Sequence[Job], results: Results, failed: dict[str, str], place: Path, page: Path | None
+) -> tuple[list[DrawnItem], Path]:
 
-    drawn = [draw(item, wanted, shelf, failed, place) for item in wanted.items]
-    seeds = ", ".join(map(str, wanted.training_seeds))
+    drawn = [draw_item(item, request, results, failed, place) for item in request.items]
+    seeds = ", ".join(map(str, request.training_seeds))
     about = [
         f"Made by `{as_typed(COMMAND.get())}`. Training seeds {seeds}; mean ± standard deviation over them. Selection is by",
         "validation; the test split is read once a training. A difference is ours less the paper's.",
-        f"Finished are {sum(map(shelf.done, asked))} of {count(len(asked), 'run')}.",
+        f"Finished are {sum(map(results.is_done, asked))} of {count(len(asked), 'run')}.",
     ]
-    if wanted.scale.name == "quick":
+    if request.scale.name == "quick":
         about += [
             "",
             "**Quick: small data and small networks by the same code. The figures say nothing about the paper's.**",
         ]
     overview = write_page(drawn, place, about, failed)
     if page is not None:
-        fill_page(page, drawn, wanted, shelf)
+        fill_page(page, drawn, request, results)
     return drawn, overview
 
 
-def show(screen: Screen, drawn: Sequence[Drawn], failed: dict[str, str]) -> None:
+def show(screen: Screen, drawn: Sequence[DrawnItem], failed: dict[str, str]) -> None:
     """Tables as they fit on a terminal, where figures are, and what failed."""
 
     for one in drawn:
         screen.say(f"\n{one.title} ({one.item})", style="bold")
-        for sheet in one.sheets:
-            short = len(sheet.columns) > SHORT + 1
-            columns, rows = list(sheet.columns), [list(row) for row in sheet.rows]
-            if short:
-                columns, rows = [*columns[: SHORT - 1], columns[-1]], [[*row[: SHORT - 1], row[-1]] for row in rows]
-            if sheet.heading:
-                screen.say(f" {sheet.heading}")
-            screen.say(Table.from_tuples(columns, [[cell.replace("**", "") for cell in row] for row in rows]).to_rich())
+        for part in one.tables:
+            table, columns = part.table, part.table.shown_columns()
+            if len(columns) > SHORT + 1:
+                table = replace(table, columns=[*columns[: SHORT - 1], columns[-1]])
+            if part.heading:
+                screen.say(f" {part.heading}")
+            screen.say(table.to_rich())
         for picture in one.pictures:
             screen.say(f" {picture.file}")
-        if not (one.sheets or one.pictures):
+        if not (one.tables or one.pictures):
             screen.say(" no finished run to draw it from")
     for key, why in failed.items():
         screen.pair("failed", f"{key}: {why}", style="red")

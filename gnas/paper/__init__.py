@@ -1,17 +1,17 @@
-"""The paper's tables and figures, declared as data, and what runs and draws them.
+"""The paper's tables and figures as data, and how they are run and drawn.
 
-``catalogue`` says which runs each needs, ``jobs`` what a run is, ``carry_out`` does what is missing, ``shelf`` finds what
-is finished, ``page`` draws.
+``published`` has the lines that the paper prints, ``catalogue`` the runs that each table and figure needs, ``results`` reads
+finished runs, ``carry_out`` does the missing ones, ``tables``, ``figures`` and ``page`` write.
 """
 
 from __future__ import annotations
 
 from gnas.paper.carry_out import Outcome, carry_out
-from gnas.paper.catalogue import ITEMS, METHODS, Wanted, jobs
+from gnas.paper.catalogue import ITEMS, METHODS, Request, list_runs
 from gnas.paper.jobs import Changes
-from gnas.paper.page import draw, fill_page, write_page
+from gnas.paper.page import DrawnItem, draw_item, fill_page, write_page
+from gnas.paper.results import Results
 from gnas.paper.scale import PAPER, QUICK
-from gnas.paper.shelf import Shelf
 
 __all__ = [
     "ITEMS",
@@ -19,12 +19,13 @@ __all__ = [
     "PAPER",
     "QUICK",
     "Changes",
+    "DrawnItem",
     "Outcome",
-    "Shelf",
-    "Wanted",
+    "Request",
+    "Results",
     "carry_out",
-    "draw",
+    "draw_item",
     "fill_page",
-    "jobs",
+    "list_runs",
     "write_page",
 ]

@@ -17,8 +17,8 @@ from gnas.paper.carry_out import Outcome, keep_job
 from gnas.paper.failures import note_failed, reason
 from gnas.paper.jobs import Changes, DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
 from gnas.paper.perform import Worker
+from gnas.paper.results import Results
 from gnas.paper.scale import GRID, Scale, Source
-from gnas.paper.shelf import Shelf
 from gnas.training.loop import Record
 
 KINDS: dict[str, Any] = {kind.kind: kind for kind in (DataJob, SearchJob, DepthJob, TrainJob, StrategiesJob)}
@@ -27,7 +27,7 @@ KINDS: dict[str, Any] = {kind.kind: kind for kind in (DataJob, SearchJob, DepthJ
 def carry_out_apart(
     jobs: Iterable[Job],
     out: Path,
-    shelf: Shelf,
+    results: Results,
     runner: Runner,
     *,
     load: Callable[[Source], Benchmark],
@@ -39,22 +39,22 @@ def carry_out_apart(
     """Do every run that is not finished, like ``carry_out``. ``on_epoch`` hears of each run that ends, by its number."""
     places = [out] if keep is None else [out, keep]
     asked = list(jobs)
-    left = [job for job in asked if not shelf.done(job)]
+    left = [job for job in asked if not results.is_done(job)]
     before = [job.key for job in asked if job not in left]
     done: list[str] = []
     failed: dict[str, str] = {}
     stopped = False
     shared = _Shared(runner, load)
-    told = {"kept": [str(place.resolve()) for place in shelf.places[1:]], "about": about or {}}
+    told = {"kept": [str(place.resolve()) for place in results.places[1:]], "about": about or {}}
     while left and not stopped:
-        wave, left = next_wave(left, shelf)
+        wave, left = next_wave(left, results)
         sent: dict[str, Job] = {}
         orders = []
         for job in wave:
             try:
                 arguments = {**told, "graphs": shared(job.source), "job": to_values(job)}
                 if runner.storage is not None:
-                    bring_kept(job, out, shelf, runner)
+                    bring_kept(job, out, results, runner)
                 orders.append(work_on.Job("gnas.paper.apart.run_job", job.folder, arguments, others(job)))
                 sent[job.folder] = job
             except Exception as error:  # its data cannot be loaded
@@ -78,13 +78,13 @@ def carry_out_apart(
     return Outcome(tuple(done), known[0], stopped)
 
 
-def next_wave(left: Sequence[Job], shelf: Shelf) -> tuple[list[Job], list[Job]]:
+def next_wave(left: Sequence[Job], results: Results) -> tuple[list[Job], list[Job]]:
     """The runs that can be done now and at the same time, and those that wait for them."""
     keys = {job.key for job in left}
     wave: list[Job] = []
     for job in left:
         needs = job.of if isinstance(job, TrainJob) else None
-        waits = needs is not None and needs.key in keys and shelf.found(needs) is None
+        waits = needs is not None and needs.key in keys and results.find_search(needs) is None
         if not waits and not any(clash(job, other) for other in wave):
             wave.append(job)
     return wave, [job for job in left if job not in wave]
@@ -109,10 +109,10 @@ def others(job: Job) -> tuple[str, ...]:
     return ()
 
 
-def bring_kept(job: Job, out: Path, shelf: Shelf, runner: Runner) -> None:
+def bring_kept(job: Job, out: Path, results: Results, runner: Runner) -> None:
     """What a run needs of places that its worker may not see is copied to where it works."""
     for name in (job.folder, *others(job)):
-        for folder in shelf.folders(name):
+        for folder in results.run_folders(name):
             if not (out / name).exists():
                 copy_run(folder, out / name)
                 runner.send(name)
@@ -122,11 +122,11 @@ def run_job(
     work: Work, *, job: dict[str, Any], graphs: str, kept: Sequence[str], about: dict[str, Any]
 ) -> dict[str, Any]:
     """One run in a worker."""
-    shelf = Shelf([work.root, *map(Path, kept)])
+    results = Results([work.root, *map(Path, kept)])
     one = from_values(job)
-    if not shelf.done(one):
+    if not results.is_done(one):
         benchmark = unpack(work.file(graphs)).benchmark()
-        Worker(work.root, shelf, work.device, work.on_epoch, work.should_stop, about).do(one, benchmark)
+        Worker(work.root, results, work.device, work.on_epoch, work.should_stop, about).do(one, benchmark)
     return {"run": one.key}
 
 

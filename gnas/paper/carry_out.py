@@ -17,8 +17,8 @@ from gnas.paper.archive import add_runs
 from gnas.paper.failures import note_failed, reason
 from gnas.paper.jobs import DepthJob, Job, TrainJob
 from gnas.paper.perform import Worker
+from gnas.paper.results import Results
 from gnas.paper.scale import Source
-from gnas.paper.shelf import Shelf
 from gnas.run.folder import Locked, Run
 from gnas.training.loop import Record
 
@@ -37,7 +37,7 @@ class Outcome:
 def carry_out(
     jobs: Iterable[Job],
     out: Path,
-    shelf: Shelf,
+    results: Results,
     *,
     load: Callable[[Source], Benchmark],
     device: torch.device | str = "cpu",
@@ -47,21 +47,21 @@ def carry_out(
     about: dict[str, Any] | None = None,
 ) -> Outcome:
     """Do every run that is not finished, in order. ``watch`` gives each run its ``on_epoch``."""
-    worker = Worker(out, shelf, device, None, should_stop, about or {})
+    worker = Worker(out, results, device, None, should_stop, about or {})
     places, data = [out] if keep is None else [out, keep], _Data(load)
     done: list[str] = []
     before: list[str] = []
     failed: dict[str, str] = {}
     stopped = False
     for job in jobs:
-        if shelf.done(job):
+        if results.is_done(job):
             before.append(job.key)
             continue
         stopped = should_stop is not None and should_stop()
         if stopped:
             break
         try:
-            _check_needs(job, shelf, failed)
+            _check_needs(job, results, failed)
             benchmark = data(job.source)
             with (watch or _unwatched)(job, benchmark) as on_epoch:
                 replace(worker, on_epoch=on_epoch).do(job, benchmark)
@@ -95,9 +95,9 @@ def keep_job(job: Job, out: Path, keep: Path) -> None:
     add_runs(keep, out, names)
 
 
-def _check_needs(job: Job, shelf: Shelf, failed: dict[str, str]) -> None:
+def _check_needs(job: Job, results: Results, failed: dict[str, str]) -> None:
     """An error where the search that a training needs has failed, or is another process's and not finished yet."""
-    if isinstance(job, TrainJob) and job.of is not None and shelf.found(job.of) is None:
+    if isinstance(job, TrainJob) and job.of is not None and results.find_search(job.of) is None:
         if job.of.key in failed:
             raise InputError(f"its search failed ({job.of.key})")
         raise Locked(f"{job.of.key} is not finished yet")

@@ -1,17 +1,17 @@
-"""The paper's tables and figures, declared: what each is called and which runs it needs."""
+"""The paper's tables and figures as data: the title of each, and the runs it needs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gnas.errors import InputError, choose
 from gnas.model.baselines import budget_for
-from gnas.paper.jobs import Changes, DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
-from gnas.paper.paper import DATASETS, HAND_MADE, Entry, printed
+from gnas.paper.jobs import NO_CHANGES, Changes, DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
+from gnas.paper.published import DATASETS, HAND_MADE, Entry, read_published
 from gnas.paper.scale import PAPER, Scale
 
-METHODS = ("gnas", *HAND_MADE, "graphnas")  # in the order they are run: the paper's own first
+METHODS = ("gnas", *HAND_MADE, "graphnas")  # in the order of the runs: the paper's own first
 STRATEGIES = ("single-level", "darts1", "random", "evolution", "graphnas")
 ITEMS = {
     "table-datasets": "Statistics of the datasets",
@@ -25,18 +25,19 @@ ITEMS = {
     "table-depth": "Algorithm 1 from several initial depths",
     "figure-depth": "Depth found against initial depth, and the metric against depth",
     "figure-collapse": "Aggregators by epoch: alphas by validation loss, and by training loss",
-    "table-strategies": "Ways to search compared (not in the paper)",
+    "table-strategies": "Search strategies compared (not in the paper)",
 }
-ENTRIES = ("table-zinc", "table-nodes", "table-graphs", "table-deep")  # tables whose lines are in paper.csv
+FIGURES = ("figure-architectures", "figure-operations", "figure-depth", "figure-collapse")
+ENTRIES = ("table-zinc", "table-nodes", "table-graphs", "table-deep")  # tables whose lines are in published.csv
 SEARCHED_DEPTH = 4  # of the networks whose architectures and operations the paper shows
 ALGORITHM_START = 16  # cells of the first search of the table's Algorithm 1
-# The paper has no line of its own for Algorithm 1; its best network, with 12 cells, is what it is held against.
-BEST = next(e for e in printed() if (e.dataset, e.model, e.depth) == ("zinc", "gnas", 12))
+# The paper has no line for Algorithm 1. It is compared with the paper's best network, which has 12 cells.
+BEST = next(e for e in read_published() if (e.dataset, e.model, e.depth) == ("zinc", "gnas", 12))
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is asked for: empty filters leave nothing out. ``depths`` are the paper's."""
+class Request:
+    """The items, lines and runs that a user requests. An empty filter includes everything; ``depths`` are the paper's."""
 
     items: tuple[str, ...] = tuple(ITEMS)
     datasets: tuple[str, ...] = ()
@@ -48,13 +49,13 @@ class Wanted:
     scale: Scale = PAPER
 
     def __post_init__(self) -> None:
-        for names, known, what in (
+        for names, choices, what in (
             (self.items, ITEMS, "table or figure"),
             (self.datasets, DATASETS, "dataset of the paper"),
             (self.methods, METHODS, "method"),
         ):
             for name in names:
-                choose(name, known, what)
+                choose(name, choices, what)
         if self.searches < 1:
             raise InputError(f"searches is {self.searches}; it must be at least 1")
         if len(set(self.training_seeds)) < len(self.training_seeds):
@@ -64,8 +65,8 @@ class Wanted:
     def training_seeds(self) -> tuple[int, ...]:
         return self.seeds or self.scale.seeds
 
-    def takes(self, dataset: str, method: str, depth: int | None = None) -> bool:
-        """Whether a line is asked for."""
+    def includes(self, dataset: str, method: str, depth: int | None = None) -> bool:
+        """Whether a line is requested."""
         return (
             (not self.datasets or dataset in self.datasets)
             and (not self.methods or method in self.methods)
@@ -73,107 +74,114 @@ class Wanted:
         )
 
 
-def entries(item: str, wanted: Wanted) -> list[Entry]:
-    """The lines of a table that are asked for."""
-    lines = [e for e in printed() if e.table == item]
+def entries(item: str, request: Request) -> list[Entry]:
+    """The requested lines of a table."""
+    lines = [e for e in read_published() if e.table == item]
     if item == "table-zinc":
         values = {**vars(BEST), "model": "algorithm-1", "depth": ALGORITHM_START}
         lines.append(Entry(**values))
-    return [e for e in lines if wanted.takes(e.dataset, "gnas" if e.model == "algorithm-1" else e.model, e.depth)]
+    return [e for e in lines if request.includes(e.dataset, "gnas" if e.model == "algorithm-1" else e.model, e.depth)]
 
 
-def train_job(entry: Entry, wanted: Wanted, search_seed: int = 0) -> TrainJob:
+def train_job(entry: Entry, request: Request, search_seed: int = 0) -> TrainJob:
     """The training behind a line of a table."""
-    scale, source = wanted.scale, wanted.scale.sources[entry.dataset]
+    scale, source = request.scale, request.scale.sources[entry.dataset]
     depth, budget = scale.depth(entry.depth), scale.budget(entry.budget)
     of: SearchJob | DepthJob | None = None
     if entry.model == "algorithm-1":
-        of = DepthJob(source, depth, search_seed, scale, wanted.changes)
+        of = DepthJob(source, depth, search_seed, scale, request.changes)
     elif entry.model == "graphnas":
-        of = SearchJob(source, depth, "graphnas", search_seed, budget, scale, wanted.changes.for_strategy("graphnas"))
+        of = SearchJob(source, depth, "graphnas", search_seed, budget, scale, request.changes.for_strategy("graphnas"))
     elif entry.model == "gnas":
-        of = SearchJob(source, depth, "single-level", search_seed, 0, scale, wanted.changes)
+        of = SearchJob(source, depth, "single-level", search_seed, 0, scale, request.changes)
     if of is None:
-        return hand_made_job(entry.dataset, entry.model, depth, wanted)
-    return TrainJob(source, wanted.training_seeds, of, "gnas", depth, budget, scale, wanted.changes)
+        return hand_made_job(entry.dataset, entry.model, depth, request)
+    return TrainJob(source, request.training_seeds, of, "gnas", depth, budget, scale, request.changes)
 
 
-def jobs(wanted: Wanted) -> list[Job]:
-    """Every run that is asked for, each once, in the order they are done: what a run needs stands before it."""
+def standard_job(entry: Entry, request: Request) -> TrainJob:
+    """The training behind a line, with the settings of the paper."""
+    return train_job(entry, replace(request, changes=NO_CHANGES))
+
+
+def list_runs(request: Request) -> list[Job]:
+    """Every requested run once, in the order in which they are done: after the runs that it needs."""
     found: dict[str, Job] = {}
-    for item in wanted.items:
-        for job in jobs_of(item, wanted):
+    for item in request.items:
+        for job in runs_of(item, request):
             found.setdefault(job.key, job)
     return list(found.values())
 
 
-def jobs_of(item: str, wanted: Wanted) -> Iterator[Job]:
+def runs_of(item: str, request: Request) -> Iterator[Job]:
     """The runs one table or figure needs."""
     if item == "table-datasets":
-        named = [name for name in DATASETS if not wanted.datasets or name in wanted.datasets]
-        yield from (DataJob(wanted.scale.sources[name]) for name in named)
+        named = [name for name in DATASETS if not request.datasets or name in request.datasets]
+        yield from (DataJob(request.scale.sources[name]) for name in named)
     elif item == "table-depth":
-        yield from depth_jobs(wanted)
+        yield from depth_jobs(request)
     elif item == "figure-depth":
-        yield from depth_jobs(wanted)
-        yield from deep_jobs(wanted)
+        yield from depth_jobs(request)
+        yield from deep_jobs(request)
     elif item == "table-strategies":
-        if wanted.takes("zinc", "gnas", SEARCHED_DEPTH):
-            yield strategies_job(wanted)
+        if request.includes("zinc", "gnas", SEARCHED_DEPTH):
+            yield strategies_job(request)
     elif item in ENTRIES:
-        for entry in sorted(entries(item, wanted), key=_first_first):
-            seeds = range(wanted.searches if entry.model == "gnas" else 1)
-            yield from _with_needs(train_job(entry, wanted, seed) for seed in seeds)
+        for entry in sorted(entries(item, request), key=_order):
+            seeds = range(request.searches if entry.model == "gnas" else 1)
+            yield from _with_needs(train_job(entry, request, seed) for seed in seeds)
     else:
         strategies = ("single-level", "darts1") if item == "figure-collapse" else ("single-level",)
         for name in DATASETS:
-            if wanted.takes(name, "gnas"):
-                yield from (search_job(name, wanted, strategy) for strategy in strategies)
+            if request.includes(name, "gnas"):
+                yield from (search_job(name, request, strategy) for strategy in strategies)
 
 
-def strategies_job(wanted: Wanted) -> StrategiesJob:
-    """Ways to search ZINC under one budget."""
-    return StrategiesJob(wanted.scale.sources["zinc"], wanted.scale.depth(SEARCHED_DEPTH), STRATEGIES, wanted.scale)
+def strategies_job(request: Request) -> StrategiesJob:
+    """Strategies on ZINC under one budget."""
+    return StrategiesJob(request.scale.sources["zinc"], request.scale.depth(SEARCHED_DEPTH), STRATEGIES, request.scale)
 
 
-def search_job(dataset: str, wanted: Wanted, strategy: str = "single-level", depth: int = SEARCHED_DEPTH) -> SearchJob:
+def search_job(
+    dataset: str, request: Request, strategy: str = "single-level", depth: int = SEARCHED_DEPTH
+) -> SearchJob:
     return SearchJob(
-        wanted.scale.sources[dataset], wanted.scale.depth(depth), strategy, 0, 0, wanted.scale, wanted.changes
+        request.scale.sources[dataset], request.scale.depth(depth), strategy, 0, 0, request.scale, request.changes
     )
 
 
 def gnas_entry(dataset: str, depth: int) -> Entry:
-    return next(e for e in printed() if (e.dataset, e.model, e.depth) == (dataset, "gnas", depth))
+    return next(e for e in read_published() if (e.dataset, e.model, e.depth) == (dataset, "gnas", depth))
 
 
-def grid(wanted: Wanted) -> list[int]:
-    """Depths of the figure on depth; ``depths`` picks among them."""
-    return [depth for depth in wanted.scale.grid if not wanted.depths or depth in wanted.depths]
+def grid(request: Request) -> list[int]:
+    """Depths of the figure on depth that are requested."""
+    return [depth for depth in request.scale.grid if not request.depths or depth in request.depths]
 
 
-def depth_jobs(wanted: Wanted) -> Iterator[DepthJob]:
+def depth_jobs(request: Request) -> Iterator[DepthJob]:
     """Algorithm 1 from every depth of the grid. ZINC alone, as in the paper."""
-    if wanted.takes("zinc", "gnas"):
-        for depth in grid(wanted):
-            yield DepthJob(wanted.scale.sources["zinc"], depth, 0, wanted.scale, wanted.changes)
+    if request.includes("zinc", "gnas"):
+        for depth in grid(request):
+            yield DepthJob(request.scale.sources["zinc"], depth, 0, request.scale, request.changes)
 
 
-def deep_jobs(wanted: Wanted) -> Iterator[TrainJob]:
+def deep_jobs(request: Request) -> Iterator[TrainJob]:
     """Hand-made networks of every depth of the grid."""
     for model in HAND_MADE[1:]:
-        if wanted.takes("zinc", model):
-            yield from (hand_made_job("zinc", model, depth, wanted) for depth in grid(wanted))
+        if request.includes("zinc", model):
+            yield from (hand_made_job("zinc", model, depth, request) for depth in grid(request))
 
 
-def hand_made_job(dataset: str, model: str, depth: int, wanted: Wanted) -> TrainJob:
+def hand_made_job(dataset: str, model: str, depth: int, request: Request) -> TrainJob:
     """A hand-made network of the benchmark's size, or smaller where the scale is."""
-    scale, seeds = wanted.scale, wanted.training_seeds
+    scale, seeds = request.scale, request.training_seeds
     budget = 0 if scale.weights == 1 else scale.budget(budget_for(depth))
-    return TrainJob(scale.sources[dataset], seeds, None, model, depth, budget, scale, wanted.changes)
+    return TrainJob(scale.sources[dataset], seeds, None, model, depth, budget, scale, request.changes)
 
 
-def _first_first(entry: Entry) -> tuple[int, int]:
-    order = ("gnas", "algorithm-1", *METHODS[1:])
+def _order(entry: Entry) -> tuple[int, int]:
+    order = ("gnas", "algorithm-1", *METHODS[1:])  # the paper's own networks first
     return DATASETS.index(entry.dataset), order.index(entry.model)
 
 

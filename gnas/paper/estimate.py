@@ -15,8 +15,8 @@ from gnas.cost import Machine, Workload, machine, usual_epochs
 from gnas.data.benchmarks.named import facts
 from gnas.errors import InputError
 from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
+from gnas.paper.results import Results
 from gnas.paper.scale import Source
-from gnas.paper.shelf import Shelf
 
 SEARCH = 24.7 / (50 * 4)  # an epoch and a cell of a search: 24.7 s for 50 epochs with 4 cells
 TRAINING = 124 / (178 * 4)  # an epoch and a cell, four seeds at once: 124 s for about 178 epochs with 4 cells
@@ -36,8 +36,8 @@ class Estimate:
 class Estimator:
     """Estimates for one device, ``cuda`` or ``cpu``."""
 
-    def __init__(self, shelf: Shelf, device: str, jobs: Iterable[Job]) -> None:
-        self.shelf, self.device = shelf, device
+    def __init__(self, results: Results, device: str, jobs: Iterable[Job]) -> None:
+        self.results, self.device = results, device
         try:
             self.machine: Machine | None = machine(torch.device(device))[0]
         except InputError:  # no such device was measured
@@ -90,17 +90,17 @@ class Estimator:
 
     def _seconds(self, job: Job) -> float | None:
         if isinstance(job, SearchJob) and self._same(job):
-            done = self.shelf.search(job)
+            done = self.results.find_search(job)
             return None if done is None else float(done.result["seconds"])
         if isinstance(job, TrainJob) and self._same(job):
-            spent = [result["seconds"] for result in self.shelf.trained(job).values()]
+            spent = [result.seconds for result in self.results.find_trainings(job).values()]
             if len(spent) == len(job.seeds):  # a GPU trains all seeds at once
                 return max(spent) if self.device == "cuda" else sum(spent)
         return None
 
     def _same(self, job: SearchJob | TrainJob) -> bool:
-        folders = self.shelf.trained_in(job) if isinstance(job, TrainJob) else [job.folder]
-        devices = [name for folder in folders for name in self.shelf.devices(folder)]
+        folders = self.results.training_folders(job) if isinstance(job, TrainJob) else [job.folder]
+        devices = [name for folder in folders for name in self.results.devices(folder)]
         return bool(devices) and all((name == "CPU") == (self.device == "cpu") for name in devices)
 
 

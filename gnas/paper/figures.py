@@ -1,4 +1,4 @@
-"""The paper's figures from finished runs: each as SVG and PNG files, with a caption."""
+"""The figures, drawn from finished runs as SVG and PNG files, with a caption."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnas.arch.genotype import Genotype
-from gnas.paper.catalogue import Wanted, depth_jobs, entries, grid, hand_made_job, search_job
-from gnas.paper.paper import DATASETS, HAND_MADE, TITLES
-from gnas.paper.pick import picked
-from gnas.paper.rows import line as table_line
-from gnas.paper.rows import ours
-from gnas.paper.shelf import Shelf
+from gnas.paper.catalogue import Request, depth_jobs, entries, grid, hand_made_job, search_job
+from gnas.paper.lines import make_line, select_genotypes, summarise_run
+from gnas.paper.published import DATASETS, HAND_MADE, TITLES
+from gnas.paper.results import Results
 from gnas.report import plots
 from gnas.report.axes import (
     add_legend,
@@ -33,56 +30,53 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ROWS = {"darts1": "bilevel: alphas by validation loss", "single-level": "single level: alphas by training loss"}
+# Rows of the figure on collapse: the name of each, and what its alphas are trained by.
+ROWS = {"darts1": ("bilevel", "validation loss"), "single-level": ("single level", "training loss")}
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that was written: its SVG file (a PNG lies beside it) and what it shows."""
+    """A figure that was written: its SVG file (a PNG is beside it) and its caption."""
 
     file: Path
     caption: str
 
 
-def pictures(
-    item: str, wanted: Wanted, shelf: Shelf, folder: Path, kinds: tuple[str, ...] = (".svg", ".png")
+def draw_figures(
+    item: str, request: Request, results: Results, folder: Path, suffixes: tuple[str, ...] = (".svg", ".png")
 ) -> list[Picture]:
-    """Write the figures of one item that finished runs have material for, one file of each kind."""
+    """Write the figures of one item, one file per suffix. Without finished runs there are none."""
     if item == "figure-architectures":
-        return list(_architectures(wanted, shelf, folder, kinds))
+        return list(_architectures(request, results, folder, suffixes))
     made = {"figure-operations": _operations, "figure-depth": _depth, "figure-collapse": _collapse}[item]
-    found = made(wanted, shelf)
+    found = made(request, results)
     if found is None:
         return []
     figure, caption = found
-    for kind in kinds:
-        save_plot(figure, folder / f"{item}{kind}")
+    for suffix in suffixes:
+        save_plot(figure, folder / f"{item}{suffix}")
     return [Picture(folder / f"{item}.svg", caption)]
 
 
-def _genotypes(wanted: Wanted, shelf: Shelf) -> dict[str, Genotype]:
-    return {name: one for name in DATASETS if (one := picked(name, wanted, shelf)) is not None}
-
-
-def _name(dataset: str, wanted: Wanted) -> str:
-    source = wanted.scale.sources[dataset]
+def _name(dataset: str, request: Request) -> str:
+    source = request.scale.sources[dataset]
     return TITLES[dataset] if source.name == dataset else f"{TITLES[dataset]} ({source.folder})"
 
 
-def _architectures(wanted: Wanted, shelf: Shelf, folder: Path, kinds: tuple[str, ...]) -> Iterator[Picture]:
-    for dataset, genotype in _genotypes(wanted, shelf).items():
-        name, cells = _name(dataset, wanted), len(genotype)
-        for kind in kinds:
-            save_drawing(genotype, folder / f"figure-architectures-{dataset}{kind}", title=name)
+def _architectures(request: Request, results: Results, folder: Path, suffixes: tuple[str, ...]) -> Iterator[Picture]:
+    for dataset, genotype in select_genotypes(request, results).items():
+        name, cells = _name(dataset, request), len(genotype)
+        for suffix in suffixes:
+            save_drawing(genotype, folder / f"figure-architectures-{dataset}{suffix}", title=name)
         caption = f"{name}: {cells} cells, message-passing depth {genotype.depth()}; dead branches are faded."
         yield Picture(folder / f"figure-architectures-{dataset}.svg", caption)
 
 
-def _operations(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
-    genotypes = _genotypes(wanted, shelf)
+def _operations(request: Request, results: Results) -> tuple[Figure, str] | None:
+    genotypes = select_genotypes(request, results)
     if not genotypes:
         return None
-    figure = plots.operation_distribution({_name(name, wanted): one for name, one in genotypes.items()})
+    figure = plots.operation_distribution({_name(name, request): one for name, one in genotypes.items()})
     figure.set_size_inches(9.5, 3.4)
     return figure, "How often each operation was chosen: filters on levels 1 and 3, aggregators on level 2."
 
@@ -90,9 +84,9 @@ def _operations(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
 # -- depth -----------------------------------------------------------------------------------------------------------------
 
 
-def _depth(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
-    found = found_depths(wanted, shelf)
-    curves = {name: points for name, points in metric_curves(wanted, shelf).items() if points}
+def _depth(request: Request, results: Results) -> tuple[Figure, str] | None:
+    found = found_depths(request, results)
+    curves = {name: points for name, points in metric_curves(request, results).items() if points}
     if not any(found) and not curves:
         return None
     figure, (left, right) = new_figure(1, 2, width=9.5, height=3.4)
@@ -104,11 +98,11 @@ def _depth(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
     )
 
 
-def found_depths(wanted: Wanted, shelf: Shelf) -> tuple[dict[int, int], dict[int, int]]:
+def found_depths(request: Request, results: Results) -> tuple[dict[int, int], dict[int, int]]:
     """By initial depth: the depth of the first search, and the depth Algorithm 1 ends with."""
     first, last = {}, {}
-    for job in depth_jobs(wanted):
-        depth, one = shelf.first_depth(job), shelf.depth(job)
+    for job in depth_jobs(request):
+        depth, one = results.find_first_depth(job), results.find_search(job)
         if depth is not None:
             first[job.start] = depth
         if one is not None:
@@ -116,18 +110,18 @@ def found_depths(wanted: Wanted, shelf: Shelf) -> tuple[dict[int, int], dict[int
     return first, last
 
 
-def metric_curves(wanted: Wanted, shelf: Shelf) -> dict[str, dict[int, tuple[float, float]]]:
+def metric_curves(request: Request, results: Results) -> dict[str, dict[int, tuple[float, float]]]:
     """Test metric and its standard deviation by network and depth."""
     curves: dict[str, dict[int, tuple[float, float]]] = {"GNAS": {}}
-    for entry in entries("table-zinc", wanted):
+    for entry in entries("table-zinc", request):
         if entry.model == "gnas":
-            got = table_line(entry, wanted, shelf, {}).ours
+            got = make_line(entry, request, results, {}).result
             if got is not None:
-                curves["GNAS"][wanted.scale.depth(entry.depth)] = (got.mean, got.std)
+                curves["GNAS"][request.scale.depth(entry.depth)] = (got.mean, got.std)
     for model in HAND_MADE[1:]:
         points = {}
-        for depth in sorted({*grid(wanted), *map(wanted.scale.depth, wanted.depths or (4, 16))}):
-            got, _ = ours(hand_made_job("zinc", model, depth, wanted), "mae", shelf, {})
+        for depth in sorted({*grid(request), *map(request.scale.depth, request.depths or (4, 16))}):
+            got, _ = summarise_run(hand_made_job("zinc", model, depth, request), "mae", results, {})
             if got is not None:
                 points[depth] = (got.mean, got.std)
         curves[TITLES[model]] = points
@@ -176,11 +170,15 @@ def _curves_panel(figure: Figure, panel: Axes, curves: Mapping[str, Mapping[int,
 # -- collapse ------------------------------------------------------------------------------------------------------------
 
 
-def _collapse(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
+def _collapse(request: Request, results: Results) -> tuple[Figure, str] | None:
     histories: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for dataset in DATASETS:
         for strategy in ROWS:
-            one = shelf.search(search_job(dataset, wanted, strategy)) if wanted.takes(dataset, "gnas") else None
+            one = (
+                results.find_search(search_job(dataset, request, strategy))
+                if request.includes(dataset, "gnas")
+                else None
+            )
             if one is not None:
                 histories[dataset, strategy] = one.history()
     named = [name for name in DATASETS if any(key[0] == name for key in histories)]
@@ -196,11 +194,11 @@ def _collapse(wanted: Wanted, shelf: Shelf) -> tuple[Figure, str] | None:
         else:
             _not_run(panel)
         if place < len(named):
-            panel.set_title(_name(dataset, wanted))
+            panel.set_title(_name(dataset, request))
         else:
             panel.set_xlabel("epoch")
         if place % len(named) == 0:
-            panel.set_ylabel(ROWS[strategy].partition(":")[0], fontsize=9)
+            panel.set_ylabel(ROWS[strategy][0], fontsize=9)
     add_legend(figure, handles, names, loc="outside upper center", ncols=len(names))
-    caption = "; ".join(ROWS.values())
-    return figure, f"Operations on the places of level 2, epoch by epoch. {caption[0].upper()}{caption[1:]}."
+    rows = "; ".join(f"{name}: alphas by {loss}" for name, loss in ROWS.values()).capitalize()
+    return figure, f"Operations on the places of level 2, epoch by epoch. {rows}."

@@ -1,4 +1,4 @@
-"""Which operations the found networks use, and whether what the paper says of them holds for ours."""
+"""Which operations the found networks use, and whether the findings of the paper hold for ours."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from gnas.arch.operation import AGGREGATORS, PAPER_AGGREGATORS
 Counts = Mapping[str, Counter[str]]
 
 
-def live_operations(genotype: Genotype) -> Counter[str]:
-    """How often each operation is used by links that reach a cell's output; identity on level 2 is ``no aggregation``."""
+def count_operations(genotype: Genotype) -> Counter[str]:
+    """Uses of each operation by links that reach the output of a cell; identity on level 2 is ``no aggregation``."""
     counts: Counter[str] = Counter()
     for cell in genotype:
         live = cell.live()
         for link in cell.links:
             if link.target in live and link.operation != "skip":
-                waits = cell.level(link.target) == 2 and link.operation not in AGGREGATORS
-                counts["no aggregation" if waits else link.operation] += 1
+                is_identity = cell.level(link.target) == 2 and link.operation not in AGGREGATORS
+                counts["no aggregation" if is_identity else link.operation] += 1
     return counts
 
 
@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A finding checked: ``holds`` is None where a dataset it is about was not searched (``missing``)."""
+    """A checked finding. ``holds`` is None if one of its datasets was not searched (``missing``)."""
 
     text: str
     holds: bool | None
@@ -43,24 +43,24 @@ class Verdict:
     missing: tuple[str, ...] = ()
 
 
-def check(genotypes: Mapping[str, Genotype]) -> list[Verdict]:
-    """Every finding of the paper held against these genotypes."""
-    counts = {dataset: live_operations(genotype) for dataset, genotype in genotypes.items()}
-    return [_checked(finding, counts) for finding in FINDINGS]
+def check_findings(genotypes: Mapping[str, Genotype]) -> list[Verdict]:
+    """Check every finding of the paper on these genotypes."""
+    counts = {dataset: count_operations(genotype) for dataset, genotype in genotypes.items()}
+    return [_check(finding, counts) for finding in FINDINGS]
 
 
-def _checked(finding: Finding, counts: Counts) -> Verdict:
+def _check(finding: Finding, counts: Counts) -> Verdict:
     known = [name for name in finding.datasets if name in counts]
-    words = "; ".join(f"{name}: {_shown(counts[name])}" for name in known)
+    words = "; ".join(f"{name}: {_show_counts(counts[name])}" for name in known)
     missing = tuple(name for name in finding.datasets if name not in counts)
     return Verdict(finding.text, None if missing else finding.holds(counts), words, missing)
 
 
-def _shown(counts: Counter[str]) -> str:
+def _show_counts(counts: Counter[str]) -> str:
     return " ".join(f"{name} {counts[name]}" for name in (*PAPER_AGGREGATORS, "sparse", "dense", "identity"))
 
 
-def _most(dataset: str, name: str) -> Callable[[Counts], bool]:
+def _is_most_frequent(dataset: str, name: str) -> Callable[[Counts], bool]:
     """Whether one aggregator is used more often than each of the others."""
     others = [other for other in PAPER_AGGREGATORS if other != name]
     return lambda counts: all(counts[dataset][name] > counts[dataset][other] for other in others)
@@ -71,10 +71,10 @@ def _finding(text: str, datasets: str, holds: Callable[[Counts], bool]) -> Findi
 
 
 FINDINGS = (
-    _finding("max is the aggregator chosen most often on MNIST", "mnist", _most("mnist", "max")),
-    _finding("max is the aggregator chosen most often on CIFAR10", "cifar10", _most("cifar10", "max")),
-    _finding("sum is the aggregator chosen most often on PATTERN", "pattern", _most("pattern", "sum")),
-    _finding("sum is the aggregator chosen most often on CLUSTER", "cluster", _most("cluster", "sum")),
+    _finding("max is the aggregator chosen most often on MNIST", "mnist", _is_most_frequent("mnist", "max")),
+    _finding("max is the aggregator chosen most often on CIFAR10", "cifar10", _is_most_frequent("cifar10", "max")),
+    _finding("sum is the aggregator chosen most often on PATTERN", "pattern", _is_most_frequent("pattern", "sum")),
+    _finding("sum is the aggregator chosen most often on CLUSTER", "cluster", _is_most_frequent("cluster", "sum")),
     _finding("both sum and max are chosen on ZINC", "zinc", lambda c: min(c["zinc"]["sum"], c["zinc"]["max"]) > 0),
     *(
         _finding(f"mean is not chosen on {name.upper()}", name, lambda c, name=name: c[name]["mean"] == 0)  # type: ignore[misc]

@@ -1,89 +1,91 @@
-"""Everything drawn: a Markdown and a CSV file for each table, SVG and PNG for each figure, one page over all of it.
+"""Files of the tables and figures, and the pages that show them.
 
-A page of your own is filled too: between ``<!-- gnas reproduce: table-zinc -->`` and ``<!-- end -->`` stands what this
-command writes; the rest of the page is left alone.
+A page of your own can be filled too: this module replaces the text between ``<!-- gnas reproduce: table-zinc -->`` and
+``<!-- end -->``, and leaves the rest of the page unchanged.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gnas.errors import InputError, choose
 from gnas.files import write_atomic
-from gnas.paper.catalogue import ITEMS, Wanted
-from gnas.paper.figures import Picture, pictures
-from gnas.paper.sheets import Sheet, sheets, to_csv
-from gnas.paper.shelf import Shelf
+from gnas.paper.catalogue import FIGURES, ITEMS, Request
+from gnas.paper.figures import Picture, draw_figures
+from gnas.paper.results import Results
+from gnas.paper.tables import PaperTable, make_tables, to_csv
 
 PAGE = "index.md"
 MARK = re.compile(r"(<!-- gnas reproduce: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """One table or figure as it stands."""
+class DrawnItem:
+    """One item of the catalogue with its tables or its figures."""
 
     item: str
-    title: str
-    sheets: tuple[Sheet, ...] = ()
+    tables: tuple[PaperTable, ...] = ()
     pictures: tuple[Picture, ...] = ()
 
-    def body(self, folder: Path, whole: bool = True) -> str:
-        """Markdown for a page in ``folder``; unless ``whole``, rows that were not run are only named."""
-        if self.sheets:
-            return "\n".join(sheet.to_markdown(whole) for sheet in self.sheets)
+    @property
+    def title(self) -> str:
+        return ITEMS[self.item]
+
+    def to_markdown(self, folder: Path, complete: bool = True) -> str:
+        """Markdown for a page in ``folder``. Unless ``complete``, rows that were not run are only named."""
+        if self.tables:
+            return "\n".join(table.to_markdown(complete) for table in self.tables)
         if not self.pictures:
             return "No finished run to draw it from.\n"
-        shown = (f"![{self.title}]({_relative(one.file, folder)})\n\n{one.caption}\n" for one in self.pictures)
-        return "\n".join(shown)
+        return "\n".join(f"![{self.title}]({_relative(p.file, folder)})\n\n{p.caption}\n" for p in self.pictures)
 
 
-def draw(item: str, wanted: Wanted, shelf: Shelf, failed: Mapping[str, str], out: Path) -> Drawn:
-    """Write the files of one table or figure from finished runs."""
-    if item.startswith("figure-"):
-        return Drawn(item, ITEMS[item], pictures=tuple(pictures(item, wanted, shelf, out / "figures")))
-    made = tuple(sheets(item, wanted, shelf, failed))
-    drawn = Drawn(item, ITEMS[item], sheets=made)
-    write_atomic(out / "tables" / f"{item}.md", f"## {drawn.title}\n\n{drawn.body(out / 'tables')}")
-    write_atomic(out / "tables" / f"{item}.csv", to_csv(made))
+def draw_item(item: str, request: Request, results: Results, failed: Mapping[str, str], out: Path) -> DrawnItem:
+    """Write the files of one table or figure from finished runs: Markdown and CSV, or SVG and PNG."""
+    if item in FIGURES:
+        return DrawnItem(item, pictures=tuple(draw_figures(item, request, results, out / "figures")))
+    drawn = DrawnItem(item, tables=tuple(make_tables(item, request, results, failed)))
+    write_atomic(out / "tables" / f"{item}.md", f"## {drawn.title}\n\n{drawn.to_markdown(out / 'tables')}")
+    write_atomic(out / "tables" / f"{item}.csv", to_csv(drawn.tables))
     return drawn
 
 
-def write_page(drawn: list[Drawn], out: Path, about: list[str], failed: Mapping[str, str]) -> Path:
-    """The page over everything: what was asked, what failed, every table and figure."""
+def write_page(drawn: Sequence[DrawnItem], out: Path, about: Sequence[str], failed: Mapping[str, str]) -> Path:
+    """Write the page with all tables and figures. ``about`` are its first lines."""
     lines = ["# The paper, reproduced", "", *about, ""]
     if failed:
-        lines += ["## Failed runs", "", *(f"- `{key}`: {why}" for key, why in failed.items()), ""]
+        lines += ["## Failed runs", "", *(f"- `{key}`: {reason}" for key, reason in failed.items()), ""]
     for one in drawn:
-        lines += [f"## {one.title}", "", one.body(out)]
+        lines += [f"## {one.title}", "", one.to_markdown(out)]
     return write_atomic(out / PAGE, "\n".join(lines))
 
 
-def fill_page(page: Path, drawn: list[Drawn], wanted: Wanted, shelf: Shelf) -> int:
-    """Renew what stands between the marks of a page; figures go to ``images/`` beside it. Returns the number of marks."""
+def fill_page(page: Path, drawn: Sequence[DrawnItem], request: Request, results: Results) -> int:
+    """Replace the text between the marks of a page. Figures go to ``images/`` beside it. Returns the number of marks."""
     try:
         text = page.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{page}: {error.strerror}") from None
-    known = {one.item: one for one in drawn}
+    items = {one.item: one for one in drawn}
     count = 0
 
-    def renewed(match: re.Match[str]) -> str:
+    def fill(match: re.Match[str]) -> str:
         nonlocal count
         item = choose(match[2], ITEMS, f"table or figure in {page}")
-        if item not in known:
+        if item not in items:
             return match[0]
         count += 1
-        one = known[item]
+        one = items[item]
         if one.pictures:
-            images = pictures(item, wanted, shelf, page.parent / "images", (".svg",))
-            one = Drawn(item, one.title, pictures=tuple(images))
-        return f"{match[1]}\n{one.body(page.parent, whole=False)}\n{match[4]}"
+            one = DrawnItem(
+                item, pictures=tuple(draw_figures(item, request, results, page.parent / "images", (".svg",)))
+            )
+        return f"{match[1]}\n{one.to_markdown(page.parent, complete=False)}\n{match[4]}"
 
-    new = MARK.sub(renewed, text)
+    new = MARK.sub(fill, text)
     if not MARK.search(text):
         raise InputError(f"{page}: no marks to fill, such as '<!-- gnas reproduce: table-zinc -->' and '<!-- end -->'")
     write_atomic(page, new)
@@ -91,7 +93,4 @@ def fill_page(page: Path, drawn: list[Drawn], wanted: Wanted, shelf: Shelf) -> i
 
 
 def _relative(file: Path, folder: Path) -> str:
-    try:
-        return file.relative_to(folder).as_posix()
-    except ValueError:
-        return file.as_posix()
+    return file.relative_to(folder).as_posix() if file.is_relative_to(folder) else file.as_posix()

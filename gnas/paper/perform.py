@@ -16,8 +16,8 @@ from gnas.data.measured import with_structure
 from gnas.errors import InputError
 from gnas.paper.archive import copy_run
 from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
+from gnas.paper.results import FinishedSearch, Results
 from gnas.paper.scale import GRID
-from gnas.paper.shelf import Searched, Shelf
 from gnas.run.folder import Run
 from gnas.strategies import SearchProblem, SearchResult
 from gnas.strategies.base import SearchContext
@@ -33,7 +33,7 @@ class Worker:
     """Where and how runs are done. ``about`` is written into each folder: the command, the date."""
 
     out: Path
-    shelf: Shelf
+    results: Results
     device: torch.device | str = "cpu"
     on_epoch: OnEpoch = None
     should_stop: Callable[[], bool] | None = None
@@ -56,9 +56,9 @@ class Worker:
 
     def search(self, job: SearchJob, benchmark: Benchmark, on_epoch: OnEpoch) -> SearchResult:
         """The result of a search: of a finished one if there is one, of this one otherwise."""
-        known = self.shelf.search(job)
+        known = self.results.find_search(job)
         if known is not None:
-            return known.as_result()
+            return known.to_result()
         settings = job.settings()
         config = self._config("search", benchmark, {"settings": settings.to_dict()})
         with Run(self.out / job.folder, config, resume=True) as run:
@@ -126,7 +126,7 @@ class Worker:
                 self._describe(run, benchmark)
                 if source is not None:
                     run.write_genotype(as_built(source.architecture, settings))
-        known, here = self.shelf.trained(job), folder / "trained" / job.model
+        known, here = self.results.find_trainings(job), folder / "trained" / job.model
         seeds = [seed for seed in job.seeds if seed not in known or (here / f"seed-{seed}" / "result.json").exists()]
         if not seeds:  # another process has just trained the same network for another line
             return
@@ -144,16 +144,16 @@ class Worker:
         if not isinstance(job.of, DepthJob) or job.folder != job.of.folder:  # there it is the result of Algorithm 1
             Run(folder).write_json("result", {**result, "leaderboard": board.to_dict()})
 
-    def _found(self, of: SearchJob | DepthJob) -> Searched:
-        source = self.shelf.found(of)
+    def _found(self, of: SearchJob | DepthJob) -> FinishedSearch:
+        source = self.results.find_search(of)
         if source is None:
             raise InputError(f"{of.title}: not finished, and this network needs it")
         return source
 
-    def _bring(self, job: TrainJob, source: Searched, benchmark: Benchmark) -> None:
+    def _bring(self, job: TrainJob, source: FinishedSearch, benchmark: Benchmark) -> None:
         """A search that is kept elsewhere is copied here, so that the folder of its training is whole."""
         folder = self.out / job.folder
-        home = source.run.path.parent if isinstance(job.of, SearchJob) else source.run.path
+        home = source.folder.parent if isinstance(job.of, SearchJob) else source.folder
         if job.of is not None and job.folder == job.of.folder and home.resolve() != folder.resolve():
             copy_run(home, folder, trained=False)
             if not (folder / "config.yaml").exists():  # of a search that stood alone

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gnas.data import Benchmark, load
-from gnas.paper.paper import DATASETS
+from gnas.paper.published import DATASETS
 
 SEEDS = (41, 95, 12, 35)
 GRID = tuple(range(2, 25, 2))  # depths of the figure on depth

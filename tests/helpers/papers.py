@@ -10,7 +10,7 @@ from typing import Any
 import small
 
 from gnas.data.benchmark import Benchmark
-from gnas.paper import Outcome, Shelf, Wanted, carry_out, jobs
+from gnas.paper import Outcome, Request, Results, carry_out, list_runs
 from gnas.paper.scale import Scale, Source
 
 NODES = ("pattern", "cluster")
@@ -30,14 +30,14 @@ def load(source: Source) -> Benchmark:
     return replace(small.benchmark("classification" if source.name in NODES else "regression"), name=source.name)
 
 
-def wanted(*items: str, **more: Any) -> Wanted:
-    return Wanted(items=items, scale=TINY, **more)
+def wanted(*items: str, **more: Any) -> Request:
+    return Request(items=items, scale=TINY, **more)
 
 
-def done(what: Wanted, out: Path, kept: tuple[Path, ...] = (), **more: Any) -> tuple[Outcome, Shelf]:
+def done(what: Request, out: Path, kept: tuple[Path, ...] = (), **more: Any) -> tuple[Outcome, Results]:
     """Run what is missing on tiny data."""
-    shelf = Shelf([out, *kept])
-    return carry_out(jobs(what), out, shelf, load=more.pop("load", load), **more), shelf
+    results = Results([out, *kept])
+    return carry_out(list_runs(what), out, results, load=more.pop("load", load), **more), results
 
 
 def files(folder: Path, *patterns: str) -> dict[str, bytes]:

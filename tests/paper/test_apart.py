@@ -9,7 +9,7 @@ import pytest
 from papers import TINY, done, load, untimed, wanted
 
 from gnas.jobs import Storage, open_runner
-from gnas.paper import PAPER, QUICK, Shelf, Wanted, carry_out, jobs
+from gnas.paper import PAPER, QUICK, Request, Results, carry_out, list_runs
 from gnas.paper.apart import carry_out_apart, clash, from_values, next_wave, others, to_values
 from gnas.paper.jobs import DepthJob, SearchJob
 from gnas.paper.scale import Source
@@ -17,7 +17,7 @@ from gnas.paper.scale import Source
 
 @pytest.mark.parametrize("scale", [PAPER, QUICK], ids=lambda one: one.name)
 def test_every_run_comes_out_of_its_values(scale) -> None:
-    asked = jobs(Wanted(scale=scale))
+    asked = list_runs(Request(scale=scale))
     assert {job.kind for job in asked} >= {"search", "train", "depth"}
     for job in asked:
         again = from_values(json.loads(json.dumps(to_values(job))))
@@ -27,9 +27,9 @@ def test_every_run_comes_out_of_its_values(scale) -> None:
 
 
 def test_a_wave_holds_nothing_that_needs_or_disturbs_another(tmp_path: Path) -> None:
-    left, waves = list(jobs(Wanted(scale=QUICK))), []
+    left, waves = list(list_runs(Request(scale=QUICK))), []
     while left:
-        wave, left = next_wave(left, Shelf([tmp_path]))
+        wave, left = next_wave(left, Results([tmp_path]))
         if not wave:
             break  # nothing is done here: trainings wait for their searches
         waves.append(wave)
@@ -47,28 +47,34 @@ def test_runs_on_workers_are_the_same(tmp_path: Path) -> None:
     asked = wanted("table-zinc", methods=("gnas", "gcn"), depths=(4,))
     done(asked, tmp_path / "alone")
     heard: list[dict] = []
-    shelf = Shelf([tmp_path / "apart"])
+    results = Results([tmp_path / "apart"])
     with open_runner(tmp_path / "apart") as runner:
         outcome = carry_out_apart(
-            jobs(asked), tmp_path / "apart", shelf, runner, load=load, on_epoch=heard.append, keep=tmp_path / "kept"
+            list_runs(asked),
+            tmp_path / "apart",
+            results,
+            runner,
+            load=load,
+            on_epoch=heard.append,
+            keep=tmp_path / "kept",
         )
-        assert sorted(outcome.done) == sorted(job.key for job in jobs(asked))
+        assert sorted(outcome.done) == sorted(job.key for job in list_runs(asked))
         assert not outcome.failed
         again = carry_out_apart(
-            jobs(asked), tmp_path / "apart", shelf, runner, load=lambda source: pytest.fail("again")
+            list_runs(asked), tmp_path / "apart", results, runner, load=lambda source: pytest.fail("again")
         )
     assert again.done == ()
     assert [record["epoch"] for record in heard] == list(range(1, len(outcome.done) + 1))
     assert untimed(tmp_path / "apart") == untimed(tmp_path / "alone")
-    assert all(map(Shelf([tmp_path / "kept"]).done, jobs(asked)))
+    assert all(map(Results([tmp_path / "kept"]).is_done, list_runs(asked)))
 
 
 @pytest.mark.filterwarnings("ignore:epoch")
 def test_runs_at_a_url_go_on_from_an_empty_machine(tmp_path: Path) -> None:
     """A search, what is trained of it, and Algorithm 1, whose searches are folders of their own."""
-    asked = [*jobs(wanted("table-zinc", methods=("gnas",), depths=(4,))), DepthJob(Source("zinc"), 2, 0, TINY)]
+    asked = [*list_runs(wanted("table-zinc", methods=("gnas",), depths=(4,))), DepthJob(Source("zinc"), 2, 0, TINY)]
     out, url = tmp_path / "alone", f"memory://{tmp_path.name}"
-    carry_out(asked, out, Shelf([out]), load=load)
+    carry_out(asked, out, Results([out]), load=load)
     left = [len(asked)]
     for number in range(20):  # machine after machine, each stopped after its first run
         out, storage = tmp_path / f"machine-{number}", Storage(url)
@@ -76,14 +82,14 @@ def test_runs_at_a_url_go_on_from_an_empty_machine(tmp_path: Path) -> None:
         with open_runner(out, "here", sync=storage) as runner:
             heard: list[dict] = []
             outcome = carry_out_apart(
-                *(asked, out, Shelf([out]), runner),
+                *(asked, out, Results([out]), runner),
                 load=load,
                 on_epoch=heard.append,
                 should_stop=lambda heard=heard: bool(heard),
             )
             runner.keep()
         assert not outcome.failed
-        left.append(sum(not Shelf([out]).done(job) for job in asked))
+        left.append(sum(not Results([out]).is_done(job) for job in asked))
         if not left[-1]:
             break
     assert left == sorted(left, reverse=True)
@@ -100,9 +106,9 @@ def test_runs_at_a_url_go_on_from_an_empty_machine(tmp_path: Path) -> None:
 def test_what_was_kept_elsewhere_reaches_a_worker(tmp_path: Path) -> None:
     asked = wanted("table-zinc", methods=("gnas",), depths=(4,), seeds=(41,))
     done(wanted("table-zinc", methods=("gnas",), depths=(4,), seeds=(95,)), tmp_path / "before", keep=tmp_path / "kept")
-    shelf, url = Shelf([tmp_path / "out", tmp_path / "kept"]), f"memory://{tmp_path.name}"
+    results, url = Results([tmp_path / "out", tmp_path / "kept"]), f"memory://{tmp_path.name}"
     with open_runner(tmp_path / "out", "here", sync=url) as runner:
-        outcome = carry_out_apart(jobs(asked), tmp_path / "out", shelf, runner, load=load)
+        outcome = carry_out_apart(list_runs(asked), tmp_path / "out", results, runner, load=load)
     assert [key.partition(" ")[2] for key in outcome.done] == ["seeds 41"]
     assert untimed(tmp_path / "before").keys() <= untimed(tmp_path / "out").keys()
 
@@ -114,6 +120,6 @@ def test_what_cannot_be_loaded_fails_alone(tmp_path: Path) -> None:
         raise OSError("the disk is gone")
 
     with open_runner(tmp_path) as runner:
-        outcome = carry_out_apart(jobs(asked), tmp_path, Shelf([tmp_path]), runner, load=broken)
+        outcome = carry_out_apart(list_runs(asked), tmp_path, Results([tmp_path]), runner, load=broken)
     assert outcome.done == ()
     assert set(outcome.failed.values()) == {"OSError: the disk is gone"}

@@ -1,4 +1,4 @@
-"""What the paper prints: every line of its tables as a value, read from ``paper.csv``, and what it says in words."""
+"""What the paper prints: the lines of its tables, read from ``published.csv``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-FILE = Path(__file__).with_name("paper.csv")
+FILE = Path(__file__).with_name("published.csv")
 DATASETS = ("zinc", "pattern", "cluster", "mnist", "cifar10")
 HAND_MADE = ("mlp", "gcn", "gin", "graphsage", "gat", "gatedgcn", "monet")
 TITLES = {
@@ -27,11 +27,16 @@ TITLES = {
     "mnist": "MNIST",
     "cifar10": "CIFAR10",
 }
+METRICS = dict.fromkeys(DATASETS, "accuracy") | {
+    "zinc": "mae",
+    "pattern": "class_accuracy",
+    "cluster": "class_accuracy",
+}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of a table. ``budget`` is the paper's number of weights, which ours may not exceed when searched."""
+    """One line of a table. ``budget`` is the paper's number of weights; searched networks of ours have no more."""
 
     table: str
     dataset: str
@@ -44,15 +49,19 @@ class Entry:
     search_hours: float | None = None
     train_hours: float | None = None
 
+    @property
+    def metric_name(self) -> str:
+        return METRICS[self.dataset]
+
 
 @cache
-def printed() -> tuple[Entry, ...]:
-    """The lines of all tables, in the paper's order."""
+def read_published() -> tuple[Entry, ...]:
+    """The lines of all tables, in the order of the paper."""
     with open(FILE, newline="", encoding="utf-8") as file:
-        return tuple(_entry(row) for row in csv.DictReader(file))
+        return tuple(_parse_entry(row) for row in csv.DictReader(file))
 
 
-def _entry(row: dict[str, str]) -> Entry:
+def _parse_entry(row: dict[str, str]) -> Entry:
     figures = {name: float(row[name]) if row[name] else None for name in list(row)[5:]}
     budget = round(float(row["millions"]) * 1e6)
     return Entry(row["table"], row["dataset"], row["model"], int(row["depth"]), budget, **figures)
