@@ -154,12 +154,13 @@ def _to_text(path: str, value: Any) -> str:
     """The inverse of :func:`_to_value`."""
     if path.endswith(".json"):
         return json.dumps(value, indent=2) + "\n"
-    kind = dict if path.endswith(CONFIG) else list if path.endswith(HISTORY) else str
-    if not isinstance(value, kind):
-        raise InputError(f"{path}: its content is {reprlib.repr(value)}")
-    if path.endswith(CONFIG):
+    if path.endswith(CONFIG) and isinstance(value, dict):
         return dump_config(value)
-    return "".join(json.dumps(record) + "\n" for record in value) if path.endswith(HISTORY) else value
+    if path.endswith(HISTORY) and isinstance(value, list):
+        return "".join(json.dumps(record) + "\n" for record in value)
+    if path.endswith((CONFIG, HISTORY)) or not isinstance(value, str):
+        raise InputError(f"{path}: its content is {reprlib.repr(value)}")
+    return value
 
 
 def _thin_history(text: str) -> str:

@@ -185,7 +185,7 @@ def datasets_table(request: Request, results: Results, failed: Failures) -> list
     for name in (name for name in DATASETS if not request.datasets or name in request.datasets):
         facts, run = BENCHMARKS[name], DataJob(request.scale.sources[name])
         data = results.find_data(run)
-        row = {"dataset": name, "task": f"{facts.task.level} {facts.task.kind}"}
+        row: dict[str, Any] = {"dataset": name, "task": f"{facts.task.level} {facts.task.kind}"}
         row |= {"paper_graphs": sum(facts.graphs), "paper_nodes": f"{facts.smallest}-{facts.largest}"}
         rows.append(row | {"paper_total": facts.nodes} | ({} if data is None else _count_nodes(data)))
         notes.append(f"- {TITLES[name]}: {_why_missing(run.key, failed) if data is None else data['source']}")
@@ -210,9 +210,10 @@ def _why_missing(key: str, failed: Failures) -> str:
 def operations_tables(request: Request, results: Results, failed: Failures) -> list[PaperTable]:
     """Operations that reach an output, by dataset; and the paper's findings checked on them."""
     genotypes = select_genotypes(request, results)
-    rows = [{"dataset": name, **count_operations(genotype)} for name, genotype in genotypes.items()]
+    counts = {name: count_operations(genotype) for name, genotype in genotypes.items()}
+    rows = [{"dataset": name, **{op: count[op] for op in OPERATIONS}} for name, count in counts.items()]
     columns = [Column[Any]("dataset", "dataset", lambda name: TITLES[name])]
-    columns += [Column(name, lambda row, name=name: row.get(name, 0)) for name in OPERATIONS]
+    columns += [Column(name, name) for name in OPERATIONS]
     missing = [n for n in DATASETS if n not in genotypes and (not request.datasets or n in request.datasets)]
     notes = (
         "Links that reach the output of their cell, in the network of "
