@@ -131,7 +131,7 @@ def reproduce(
         from gnas.cli.workers import check_workers
         from gnas.errors import InputError
         from gnas.jobs import Storage
-        from gnas.paper import Outcome, Results, list_runs
+        from gnas.paper import Outcome, Results, plan_runs
         from gnas.paper.estimate import Estimator
         from gnas.paper.failures import read_failed
     request = _wanted(only, datasets, methods, depths, seeds, searches, change, quick)
@@ -147,7 +147,7 @@ def reproduce(
         with screen.waiting("bringing runs"):
             storage.pull("", place)
     results = Results([place, *(kept or ())])
-    asked = list_runs(request)
+    asked = plan_runs(request)
     if page is not None and not page.is_file():
         raise InputError(f"{page}: no such file; --page names a Markdown page with marks")
     # An estimate for another machine's GPU can be asked for on one that has none.

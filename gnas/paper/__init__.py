@@ -7,7 +7,7 @@ finished runs, ``carry_out`` does the missing ones, ``tables``, ``figures`` and 
 from __future__ import annotations
 
 from gnas.paper.carry_out import Outcome, carry_out
-from gnas.paper.catalogue import ITEMS, METHODS, Request, list_runs
+from gnas.paper.catalogue import ITEMS, METHODS, Request, plan_runs
 from gnas.paper.jobs import Changes
 from gnas.paper.page import DrawnItem, draw_item, fill_page, write_page
 from gnas.paper.results import Results
@@ -26,6 +26,6 @@ __all__ = [
     "carry_out",
     "draw_item",
     "fill_page",
-    "list_runs",
+    "plan_runs",
     "write_page",
 ]

@@ -104,7 +104,7 @@ def standard_job(entry: Entry, request: Request) -> TrainJob:
     return train_job(entry, replace(request, changes=NO_CHANGES))
 
 
-def list_runs(request: Request) -> list[Job]:
+def plan_runs(request: Request) -> list[Job]:
     """Every requested run once, in the order in which they are done: after the runs that it needs."""
     found: dict[str, Job] = {}
     for item in request.items:

@@ -10,7 +10,7 @@ from typing import Any
 import small
 
 from gnas.data.benchmark import Benchmark
-from gnas.paper import Outcome, Request, Results, carry_out, list_runs
+from gnas.paper import Outcome, Request, Results, carry_out, plan_runs
 from gnas.paper.scale import Scale, Source
 
 NODES = ("pattern", "cluster")
@@ -37,7 +37,7 @@ def wanted(*items: str, **more: Any) -> Request:
 def done(what: Request, out: Path, kept: tuple[Path, ...] = (), **more: Any) -> tuple[Outcome, Results]:
     """Run what is missing on tiny data."""
     results = Results([out, *kept])
-    return carry_out(list_runs(what), out, results, load=more.pop("load", load), **more), results
+    return carry_out(plan_runs(what), out, results, load=more.pop("load", load), **more), results
 
 
 def files(folder: Path, *patterns: str) -> dict[str, bytes]:

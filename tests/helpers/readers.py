@@ -34,7 +34,7 @@ from gnas.errors import InputError
 from gnas.jobs import Job, Work, unpack
 from gnas.jobs.data import pack as pack_graphs
 from gnas.jobs.perform import order, read_order, told_job
-from gnas.paper import Results, draw_item, list_runs
+from gnas.paper import Results, draw_item, plan_runs
 from gnas.paper.archive import copy_run
 from gnas.paper.estimate import Estimator
 from gnas.paper.failures import read_failed
@@ -150,13 +150,13 @@ def _work(root: Path) -> None:
 
 
 def _finished(root: Path, place: str = "paper") -> object:
-    results, asked = Results([root / place]), list_runs(PAPER)
+    results, asked = Results([root / place]), plan_runs(PAPER)
     found = [(results.is_done(job), results.devices(job.folder)) for job in asked]
     return found, [results.list_networks(job) for job in asked if isinstance(job, TrainJob)]
 
 
 def _drawn(root: Path) -> object:
-    results, asked = Results([root / "paper"]), list_runs(PAPER)
+    results, asked = Results([root / "paper"]), plan_runs(PAPER)
     estimates = list(map(Estimator(results, "cpu", asked), asked))
     return estimates, draw_item("table-zinc", PAPER, results, read_failed(results.places), root / "drawn")
 

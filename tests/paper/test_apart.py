@@ -9,7 +9,7 @@ import pytest
 from papers import TINY, done, load, untimed, wanted
 
 from gnas.jobs import Storage, open_runner
-from gnas.paper import PAPER, QUICK, Request, Results, carry_out, list_runs
+from gnas.paper import PAPER, QUICK, Request, Results, carry_out, plan_runs
 from gnas.paper.apart import carry_out_apart, clash, from_values, next_wave, others, to_values
 from gnas.paper.jobs import DepthJob, SearchJob
 from gnas.paper.scale import Source
@@ -17,7 +17,7 @@ from gnas.paper.scale import Source
 
 @pytest.mark.parametrize("scale", [PAPER, QUICK], ids=lambda one: one.name)
 def test_every_run_comes_out_of_its_values(scale) -> None:
-    asked = list_runs(Request(scale=scale))
+    asked = plan_runs(Request(scale=scale))
     assert {job.kind for job in asked} >= {"search", "train", "depth"}
     for job in asked:
         again = from_values(json.loads(json.dumps(to_values(job))))
@@ -27,7 +27,7 @@ def test_every_run_comes_out_of_its_values(scale) -> None:
 
 
 def test_a_wave_holds_nothing_that_needs_or_disturbs_another(tmp_path: Path) -> None:
-    left, waves = list(list_runs(Request(scale=QUICK))), []
+    left, waves = list(plan_runs(Request(scale=QUICK))), []
     while left:
         wave, left = next_wave(left, Results([tmp_path]))
         if not wave:
@@ -50,7 +50,7 @@ def test_runs_on_workers_are_the_same(tmp_path: Path) -> None:
     results = Results([tmp_path / "apart"])
     with open_runner(tmp_path / "apart") as runner:
         outcome = carry_out_apart(
-            list_runs(asked),
+            plan_runs(asked),
             tmp_path / "apart",
             results,
             runner,
@@ -58,21 +58,21 @@ def test_runs_on_workers_are_the_same(tmp_path: Path) -> None:
             on_epoch=heard.append,
             keep=tmp_path / "kept",
         )
-        assert sorted(outcome.done) == sorted(job.key for job in list_runs(asked))
+        assert sorted(outcome.done) == sorted(job.key for job in plan_runs(asked))
         assert not outcome.failed
         again = carry_out_apart(
-            list_runs(asked), tmp_path / "apart", results, runner, load=lambda source: pytest.fail("again")
+            plan_runs(asked), tmp_path / "apart", results, runner, load=lambda source: pytest.fail("again")
         )
     assert again.done == ()
     assert [record["epoch"] for record in heard] == list(range(1, len(outcome.done) + 1))
     assert untimed(tmp_path / "apart") == untimed(tmp_path / "alone")
-    assert all(map(Results([tmp_path / "kept"]).is_done, list_runs(asked)))
+    assert all(map(Results([tmp_path / "kept"]).is_done, plan_runs(asked)))
 
 
 @pytest.mark.filterwarnings("ignore:epoch")
 def test_runs_at_a_url_go_on_from_an_empty_machine(tmp_path: Path) -> None:
     """A search, what is trained of it, and Algorithm 1, whose searches are folders of their own."""
-    asked = [*list_runs(wanted("table-zinc", methods=("gnas",), depths=(4,))), DepthJob(Source("zinc"), 2, 0, TINY)]
+    asked = [*plan_runs(wanted("table-zinc", methods=("gnas",), depths=(4,))), DepthJob(Source("zinc"), 2, 0, TINY)]
     out, url = tmp_path / "alone", f"memory://{tmp_path.name}"
     carry_out(asked, out, Results([out]), load=load)
     left = [len(asked)]
@@ -108,7 +108,7 @@ def test_what_was_kept_elsewhere_reaches_a_worker(tmp_path: Path) -> None:
     done(wanted("table-zinc", methods=("gnas",), depths=(4,), seeds=(95,)), tmp_path / "before", keep=tmp_path / "kept")
     results, url = Results([tmp_path / "out", tmp_path / "kept"]), f"memory://{tmp_path.name}"
     with open_runner(tmp_path / "out", "here", sync=url) as runner:
-        outcome = carry_out_apart(list_runs(asked), tmp_path / "out", results, runner, load=load)
+        outcome = carry_out_apart(plan_runs(asked), tmp_path / "out", results, runner, load=load)
     assert [key.partition(" ")[2] for key in outcome.done] == ["seeds 41"]
     assert untimed(tmp_path / "before").keys() <= untimed(tmp_path / "out").keys()
 
@@ -120,6 +120,6 @@ def test_what_cannot_be_loaded_fails_alone(tmp_path: Path) -> None:
         raise OSError("the disk is gone")
 
     with open_runner(tmp_path) as runner:
-        outcome = carry_out_apart(list_runs(asked), tmp_path, Results([tmp_path]), runner, load=broken)
+        outcome = carry_out_apart(plan_runs(asked), tmp_path, Results([tmp_path]), runner, load=broken)
     assert outcome.done == ()
     assert set(outcome.failed.values()) == {"OSError: the disk is gone"}

@@ -12,7 +12,7 @@ from papers import done, files, load, untimed, wanted
 
 from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
-from gnas.paper import Changes, Results, list_runs
+from gnas.paper import Changes, Results, plan_runs
 from gnas.paper.scale import Source
 from gnas.run.folder import Run
 
@@ -29,7 +29,7 @@ def test_a_finished_run_is_not_repeated(tmp_path: Path) -> None:
     assert [key.partition(" ")[0] for key in first.done] == ["zinc/single-level-1-seed0"] * 2
     assert (second.done, second.failed, second.stopped) == ((), {}, False)
     assert files(tmp_path, "*.json", "*.jsonl", "*.yaml") == before
-    assert all(map(results.is_done, list_runs(asked)))
+    assert all(map(results.is_done, plan_runs(asked)))
 
 
 def test_the_folder_of_a_run_is_an_ordinary_one(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_stopped_run_goes_on_to_the_same_result(steps: int, tmp_path: Path) ->
     whole, _ = done(asked, tmp_path / "whole")
     outcome, results = done(asked, tmp_path / "parts", should_stop=small.stop_after(steps))
     assert outcome.stopped
-    assert not all(map(results.is_done, list_runs(asked)))
+    assert not all(map(results.is_done, plan_runs(asked)))
     rest, results = done(asked, tmp_path / "parts")
     assert not rest.stopped
     assert {*outcome.done, *rest.done} == set(whole.done)
@@ -79,7 +79,7 @@ def test_a_failed_run_is_listed_and_the_rest_is_done(tmp_path: Path) -> None:
 
 def test_a_run_that_breaks_midway_is_a_failed_one(tmp_path: Path) -> None:
     asked = wanted("table-zinc", methods=("gcn", "gin"), depths=(4,), seeds=(41,))
-    first = list_runs(asked)[0]
+    first = plan_runs(asked)[0]
     with Run(tmp_path / first.folder / "trained" / "gcn" / "seed-41", {"model": "another"}):
         pass
     outcome, _ = done(asked, tmp_path)
@@ -90,7 +90,7 @@ def test_a_run_that_breaks_midway_is_a_failed_one(tmp_path: Path) -> None:
 
 def test_what_another_process_does_is_left_to_it(tmp_path: Path) -> None:
     asked = wanted("table-zinc", methods=("gnas", "gin"), depths=(4,), seeds=(41,))
-    search, train, _ = list_runs(asked)
+    search, train, _ = plan_runs(asked)
     with Run(tmp_path / search.folder, {"job": "search"}):
         outcome, results = done(asked, tmp_path)
     assert outcome.done == ("zinc/gin-1 seeds 41",)
@@ -105,7 +105,7 @@ def test_more_seeds_are_added_to_a_run(tmp_path: Path) -> None:
     assert files(tmp_path, "seed-41/result.json") == before
     (row,) = json.loads((tmp_path / "zinc/gin-1/leaderboard.json").read_text())["rows"]
     assert row["seeds"] == 2
-    assert set(results.find_trainings(list_runs(wanted("table-zinc", methods=("gin",), depths=(4,)))[0])) == {41, 95}  # type: ignore[arg-type]
+    assert set(results.find_trainings(plan_runs(wanted("table-zinc", methods=("gin",), depths=(4,)))[0])) == {41, 95}  # type: ignore[arg-type]
 
 
 def test_kept_files_are_small_ones_and_enough(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_kept_files_are_small_ones_and_enough(tmp_path: Path) -> None:
     shutil.rmtree(out)
     outcome, results = done(asked, out, kept=(kept,), load=lambda source: pytest.fail("everything is kept"))
     assert outcome.done == ()
-    assert all(map(results.is_done, list_runs(asked)))
+    assert all(map(results.is_done, plan_runs(asked)))
 
 
 def test_a_network_is_trained_from_a_search_kept_elsewhere(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_network_is_built_otherwise_from_the_same_search(tmp_path: Path) -> No
     here, there = (Run(tmp_path / f"zinc/single-level-1-seed0{end}").genotype() for end in ("-outputleaves", ""))
     assert there is not None
     assert here == there.with_output("leaves")
-    assert all(map(results.is_done, list_runs(asked)))
+    assert all(map(results.is_done, plan_runs(asked)))
     assert done(asked, tmp_path)[0].done == ()  # it is known again
 
 
@@ -172,10 +172,10 @@ def test_networks_read_measures_of_the_graph_where_that_is_asked_for(tmp_path: P
 
 def test_graphnas_is_told_its_own_settings(tmp_path: Path) -> None:
     changes = Changes({"strategy_settings": {"graphnas.trials": 1, "lr": 0.05}})
-    search, train = list_runs(wanted("table-zinc", methods=("graphnas",), depths=(4,), changes=changes))
+    search, train = plan_runs(wanted("table-zinc", methods=("graphnas",), depths=(4,), changes=changes))
     assert search.key == "zinc/graphnas-1-seed0-trials1"
     assert search.settings().search.options == {"trials": 1, "max_weights": search.budget}
-    ours, _ = list_runs(wanted("table-zinc", changes=changes, **LINE))
+    ours, _ = plan_runs(wanted("table-zinc", changes=changes, **LINE))
     assert ours.key == "zinc/single-level-1-seed0-lr0.05"
     assert ours.settings().search.options["lr"] == 0.05
     assert train.of == search
@@ -185,7 +185,7 @@ def test_algorithm_1_shares_its_searches(tmp_path: Path) -> None:
     asked = wanted("figure-depth", methods=("gnas",), depths=(2,))
     outcome, results = done(asked, tmp_path)
     assert not outcome.failed
-    (job,) = list_runs(asked)
+    (job,) = plan_runs(asked)
     rounds = results.find_search(job).result["rounds"]  # type: ignore[union-attr,arg-type]
     assert rounds[0]["initial"] == 2
     before = files(tmp_path / "zinc" / "single-level-2-seed0" / "search", "history.jsonl")
@@ -201,7 +201,7 @@ def test_a_result_of_another_genotype_does_not_count(tmp_path: Path) -> None:
     config = tmp_path / "zinc/single-level-1-seed0/trained/gnas/seed-41/config.yaml"
     text = config.read_text()
     config.write_text(text.replace("genotype ", "genotype 0000000000 not "))
-    search, train = list_runs(asked)
+    search, train = plan_runs(asked)
     assert set(Results([tmp_path]).find_trainings(train)) == {41, 95}  # type: ignore[arg-type]
     genotype = Results([tmp_path]).find_search(search).architecture.id  # type: ignore[union-attr,arg-type]
     config.write_text(text.replace(genotype, "0000000000"))

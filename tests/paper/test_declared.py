@@ -6,7 +6,7 @@ import pytest
 from papers import wanted
 
 from gnas.errors import InputError
-from gnas.paper import ITEMS, PAPER, QUICK, Changes, Request, list_runs
+from gnas.paper import ITEMS, PAPER, QUICK, Changes, Request, plan_runs
 from gnas.paper.catalogue import runs_of
 from gnas.paper.jobs import DepthJob, SearchJob, TrainJob
 from gnas.paper.published import HAND_MADE, read_published
@@ -47,7 +47,7 @@ def test_every_table_has_the_papers_lines():
 
 def test_equal_runs_are_one():
     every = [job.key for item in ITEMS for job in runs_of(item, Request())]
-    once = [job.key for job in list_runs(Request())]
+    once = [job.key for job in plan_runs(Request())]
     assert len(once) == len(set(once)) < len(every)
     assert set(once) == set(every)
     for item in ("table-zinc", "figure-architectures", "figure-operations", "table-operations", "figure-collapse"):
@@ -58,23 +58,23 @@ def test_equal_runs_are_one():
 
 def test_what_a_run_needs_stands_before_it():
     seen = set()
-    for job in list_runs(Request(searches=2)):
+    for job in plan_runs(Request(searches=2)):
         if isinstance(job, TrainJob) and job.of is not None:
             assert job.of.key in seen
         seen.add(job.key)
 
 
 def test_networks_of_the_paper_come_first_and_searches_can_be_several():
-    keys = [job.key for job in list_runs(Request(items=("table-nodes",), datasets=("pattern",), searches=2))]
+    keys = [job.key for job in plan_runs(Request(items=("table-nodes",), datasets=("pattern",), searches=2))]
     first = "pattern/single-level-4-seed"
     assert [key.partition(" ")[0] for key in keys[:4]] == [f"{first}0", f"{first}0", f"{first}1", f"{first}1"]
 
 
 def test_filters():
     only = Request(items=("table-zinc",), methods=("gnas",), depths=(4,), seeds=(41,))
-    assert [job.key for job in list_runs(only)] == ["zinc/single-level-4-seed0", "zinc/single-level-4-seed0 seeds 41"]
-    assert list_runs(Request(items=("table-zinc",), datasets=("mnist",))) == []
-    assert {job.source.name for job in list_runs(Request(items=("table-datasets",), datasets=("mnist",)))} == {"mnist"}
+    assert [job.key for job in plan_runs(only)] == ["zinc/single-level-4-seed0", "zinc/single-level-4-seed0 seeds 41"]
+    assert plan_runs(Request(items=("table-zinc",), datasets=("mnist",))) == []
+    assert {job.source.name for job in plan_runs(Request(items=("table-datasets",), datasets=("mnist",)))} == {"mnist"}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_changed_settings_are_part_of_the_folder():
     with pytest.raises(InputError, match="'cells' cannot be changed here"):
         Changes({"cells": 4})
     asked = Request(items=("table-nodes",), datasets=("pattern",), changes=Changes({"dropout": 0.2, "nodes": 4}))
-    search, train, baseline = list_runs(asked)[:3]
+    search, train, baseline = plan_runs(asked)[:3]
     assert search.folder == "pattern/single-level-4-seed0-nodes4"
     assert train.folder == "pattern/single-level-4-seed0-nodes4-dropout0.2"
     assert (train.settings().training.dropout, search.settings().space.nodes) == (0.2, 4)
@@ -106,21 +106,21 @@ def test_changed_settings_are_part_of_the_folder():
 def test_measures_of_the_graph_are_part_of_every_folder():
     changes = Changes({"data": {"structure": ["size", "degree"]}, "strategy_settings": {"graphnas.trials": 1}})
     asked = Request(items=("table-nodes",), datasets=("pattern",), changes=changes)
-    folders = {job.folder for job in list_runs(asked)}
+    folders = {job.folder for job in plan_runs(asked)}
     assert "pattern/single-level-4-seed0-structuresize+degree" in folders
     assert "pattern/gin-4-structuresize+degree" in folders
     assert all("-structuresize+degree" in folder for folder in folders)
-    assert all(job.settings().data == {"structure": ["size", "degree"]} for job in list_runs(asked))
+    assert all(job.settings().data == {"structure": ["size", "degree"]} for job in plan_runs(asked))
 
 
 def test_lists_have_no_brackets_in_a_folders_name():
     changes = Changes({"aggregators": ("sum", "symmetric")})
-    search, *_ = list_runs(Request(items=("table-nodes",), datasets=("pattern",), changes=changes))
+    search, *_ = plan_runs(Request(items=("table-nodes",), datasets=("pattern",), changes=changes))
     assert search.folder == "pattern/single-level-4-seed0-aggregatorssum+symmetric"
 
 
 def test_a_found_network_may_have_the_papers_weights_and_no_more():
-    for job in list_runs(Request(items=("table-zinc",), methods=("gnas",))):
+    for job in plan_runs(Request(items=("table-zinc",), methods=("gnas",))):
         if isinstance(job, TrainJob) and isinstance(job.of, SearchJob):
             assert job.budget == TO_REACH["zinc", job.layers][0]
         elif isinstance(job, TrainJob):
@@ -129,7 +129,7 @@ def test_a_found_network_may_have_the_papers_weights_and_no_more():
 
 
 def test_the_protocol_is_the_papers():
-    search, train = list_runs(Request(items=("table-nodes",), methods=("gnas",), datasets=("pattern",)))
+    search, train = plan_runs(Request(items=("table-nodes",), methods=("gnas",), datasets=("pattern",)))
     space, told = search.settings().space, search.settings().search
     assert (told.epochs, told.batch_size, space.nodes, space.variant, told.options) == (50, 64, 3, "paper", {})
     told = train.settings().training
@@ -137,11 +137,11 @@ def test_the_protocol_is_the_papers():
 
 
 def test_a_small_scale_runs_the_same_kinds_of_runs():
-    kinds = [{job.kind for job in list_runs(Request(scale=scale))} for scale in (PAPER, QUICK)]
+    kinds = [{job.kind for job in plan_runs(Request(scale=scale))} for scale in (PAPER, QUICK)]
     assert kinds[0] == kinds[1] == {"data", "search", "train", "depth", "strategies"}
-    assert {job.source.name for job in list_runs(Request(scale=QUICK))} == {
+    assert {job.source.name for job in plan_runs(Request(scale=QUICK))} == {
         *("molecules-mini", "pattern-mini", "cluster-mini", "digits"),
     }
     assert all(
-        job.key.startswith(("zinc", "pattern", "cluster", "mnist", "cifar10")) for job in list_runs(wanted(*ITEMS))
+        job.key.startswith(("zinc", "pattern", "cluster", "mnist", "cifar10")) for job in plan_runs(wanted(*ITEMS))
     )

@@ -19,7 +19,7 @@ from gnas.cost import Workload, machine
 from gnas.errors import InputError
 from gnas.paper import ITEMS, Changes, Request, Results, carry_out, draw_item, fill_page, write_page
 from gnas.paper.archive import unpack_archive
-from gnas.paper.catalogue import entries, list_runs, train_job
+from gnas.paper.catalogue import entries, plan_runs, train_job
 from gnas.paper.estimate import Estimator
 from gnas.paper.findings import check_findings, count_operations
 from gnas.paper.lines import make_line
@@ -201,7 +201,7 @@ def test_what_was_kept_of_zinc_is_read() -> None:
     found = make_line(entry(), Request(), Results([KEPT]), {}).result
     assert found is not None
     assert found.val == min(one.val for one in kept.values() if one.val is not None)
-    assert Results([KEPT]).find_search(list_runs(Request(items=("figure-collapse",)))[1]) is not None  # type: ignore[arg-type]
+    assert Results([KEPT]).find_search(plan_runs(Request(items=("figure-collapse",)))[1]) is not None  # type: ignore[arg-type]
     assert make_line(entry("gin"), Request(), Results([KEPT]), {}).result is not None
 
 
@@ -273,9 +273,9 @@ def test_findings_hold_or_not_by_counts() -> None:
 
 def test_time_is_estimated_by_finished_runs_else_by_a_stated_figure(tmp_path: Path) -> None:
     asked = Request(items=("table-zinc",), methods=("gnas",))
-    four = next(job for job in list_runs(asked) if job.key == "zinc/single-level-4-seed0")
-    eight = next(job for job in list_runs(asked) if job.key == "zinc/single-level-8-seed0")
-    plain = Estimator(Results([tmp_path]), "cpu", list_runs(asked))
+    four = next(job for job in plan_runs(asked) if job.key == "zinc/single-level-4-seed0")
+    eight = next(job for job in plan_runs(asked) if job.key == "zinc/single-level-8-seed0")
+    plain = Estimator(Results([tmp_path]), "cpu", plan_runs(asked))
     model, _ = machine(torch.device("cpu"))
     work = Workload(10_000, 1_000, 277_864 / 12_000, 49.83)
     assert plain(four).seconds == pytest.approx(50 * model.epoch_seconds("search", work, 64, 4, 64))
@@ -289,8 +289,8 @@ def test_time_is_estimated_by_finished_runs_else_by_a_stated_figure(tmp_path: Pa
     (folder / "result.json").write_text(json.dumps({"genotype": ONE.id, "seconds": 30.0}))
     (folder.parent / "config.yaml").write_text("job: search\n")
     (folder.parent / "versions.json").write_text('{"device": "CPU"}')
-    known = Estimator(Results([tmp_path]), "cpu", list_runs(asked))
+    known = Estimator(Results([tmp_path]), "cpu", plan_runs(asked))
     assert known(four).seconds == pytest.approx(30.0)
     assert known(eight).seconds == pytest.approx(30.0 * more)
     assert known(eight).recorded
-    assert not Estimator(Results([tmp_path]), "cuda", list_runs(asked))(eight).recorded  # a GPU is another thing
+    assert not Estimator(Results([tmp_path]), "cuda", plan_runs(asked))(eight).recorded  # a GPU is another thing
