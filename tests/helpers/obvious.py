@@ -1,6 +1,6 @@
 """The slow, obvious evaluation: one operation at a time, a dense adjacency matrix, plain autograd, any dtype.
 
-Nothing here is shared with the package but the parameters themselves, so gradients can be compared tensor by tensor.
+Nothing here is shared with the package but names and the parameters themselves, so gradients can be compared tensor by tensor.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gnas.arch.operation import AGGREGATORS, FILTERS
+
 Weights = Mapping[str, Tensor]
 Link = tuple[int, int, str, Tensor | float]  # source, target, operation, its share of the mix
 
 BARE = {
     "paper": {"skip"},
     "reference": {"skip", "identity"},
-    "bare": {"skip", "identity", "sparse", "dense", "sum", "mean", "max", "symmetric"},
+    "bare": {*FILTERS, *AGGREGATORS},
 }
 SEARCH_SLOPE = {"paper": 0.0, "reference": 0.1, "bare": 0.0}
 TRAIN_SLOPE = {"paper": 0.0, "reference": 0.01, "bare": 0.0}

@@ -7,6 +7,7 @@ from samples import OWN, assert_near, gradients, random_edges, shake
 from torch import nn
 from torch_geometric.nn import GCNConv
 
+from gnas.arch.operation import AGGREGATORS
 from gnas.errors import InputError
 from gnas.graph import Neighbors
 from gnas.model.operations import (
@@ -20,7 +21,6 @@ from gnas.model.stacked import StackedBatchNorm, StackedLinear
 from gnas.model.stage import Transform
 
 NODES, CHANNELS, COUNT = 8, 5, 3
-SIX = ("sparse", "dense", "identity", "sum", "mean", "max")
 EDGES = random_edges(NODES, 22, seed=11)
 NEIGHBORS, _ = Neighbors.from_edges(EDGES, NODES, NODES)
 ADJACENCY = dense_adjacency(EDGES, NODES)
@@ -34,7 +34,7 @@ def inputs(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("kind", ["paper", "reference", "bare"])
-@pytest.mark.parametrize("name", [*SIX, "skip", "symmetric"])
+@pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("implementation", ["reference", "cpu"])
 def test_equals_dense_computation(name: str, kind: str, implementation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GNAS_AGGREGATE", implementation)
@@ -81,7 +81,7 @@ def test_gates_read_the_cells_input(name: str) -> None:
     assert one_a_node == (name == "sparse")
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "max", "symmetric"])
+@pytest.mark.parametrize("name", AGGREGATORS)
 @pytest.mark.parametrize("kind", ["paper", "reference"])
 def test_an_isolated_node_gets_zeros(name: str, kind: str) -> None:
     module = OPERATIONS[name](CHANNELS, COUNT, variant(kind)).double()
