@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gnas.run.settings import Settings
     from gnas.run.strategy_curves import StrategyComparison
 
-ALL = ("single-level", "darts", "random", "evolution", "graphnas")
+ALL = tuple(name for name, make in STRATEGIES.items() if isinstance(make, type))  # darts1 and darts2 are darts
 SEEDS = "0,1,2"
 TRIAL_EPOCHS, DERIVATIONS = 10, 4
 
