@@ -65,6 +65,8 @@ def operation_distribution(genotypes: Mapping[str, Genotype]) -> Figure:
             panel.bar_label(bars, fontsize=8, color=LIGHT[INK])
             handles.append(bars)
         panel.set_xticks(range(len(names)), names)
+        if len(names) > 3:  # side by side they would overlap
+            panel.tick_params(axis="x", labelrotation=40, labelsize=8.5)
         panel.set_title(title)
         panel.margins(y=0.15)
         use_whole_counts(panel)

@@ -63,7 +63,7 @@ def alpha_trajectories(history: Sequence[Record], space: SearchSpace, level: int
         panel.set_visible(False)
     figure.supxlabel("epoch", fontsize=10, color=LIGHT[INK])
     figure.supylabel("softmax weight (0 to 1)", fontsize=10, color=LIGHT[INK])
-    add_legend(figure, handles, candidates, loc="outside upper center", ncols=len(candidates))
+    add_legend(figure, handles, candidates, loc="outside upper center", ncols=min(len(candidates), 4))
     return figure
 
 
@@ -73,7 +73,7 @@ def operation_counts(history: Sequence[Record]) -> Figure:
     handles, names = draw_operation_counts(panel, history)
     panel.set_xlabel("epoch")
     set_heading(panel, "links on level 2")
-    add_legend(figure, handles, names, loc="outside upper center", ncols=len(names))
+    add_legend(figure, handles, names, loc="outside upper center", ncols=min(len(names), 4))
     return figure
 
 
