@@ -54,13 +54,13 @@ def show_command(run: o.RunFolder, as_json: o.Json = False, quiet: o.Quiet = Fal
     known, screen = summarise_run(run), Screen(as_json, quiet)
     with screen.waiting("reading"):
         from gnas.cli import show
-        from gnas.report.answer import answer
+        from gnas.report.answer import describe_run
         from gnas.run.record import read_run
 
         job = read_run(run)
     size, files = _size(run)
     screen.pair("run", f"{run} ({known.job} on {known.dataset}, {known.state}; {files:,} files, {size / 1e6:.1f} MB)")
-    for number, sentence in enumerate(answer(job)):
+    for number, sentence in enumerate(describe_run(job)):
         screen.pair("" if number else "result", sentence)
     if job.leaderboard is not None:
         show.show_leaderboard(screen, job.leaderboard)

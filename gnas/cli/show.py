@@ -22,11 +22,11 @@ def show_leaderboard(screen: Screen, board: Leaderboard) -> None:
 
 def show_answer(screen: Screen, folder: Path) -> None:
     """Print the answer in words: how the network compares with the best hand-made one, and how long the run took."""
-    from gnas.report.answer import answer
+    from gnas.report.answer import describe_run
     from gnas.run.record import read_run
 
     job = read_run(folder)
-    sentences = answer(job)[1 if job.genotype is not None else 0 :]
+    sentences = describe_run(job)[1 if job.genotype is not None else 0 :]
     screen.pair("result", "\n".join(sentences))
 
 

@@ -1,16 +1,18 @@
-"""The answer first: which network, how deep, how good against the baselines, how long it took. In words and numbers."""
+"""The answer of a run in sentences and numbers: which network, how deep, how good, and how long it took."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from gnas.model.task import higher_is_better
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.record import RunRecord, TrainingFigures, TrainingRecord
 from gnas.run.settings import config_value
 from gnas.run.strategy_curves import StrategyComparison
-from gnas.run.words import count, duration, format_metric, format_spread, join_words, name_metric, unit
+from gnas.run.words import SPACE, count, duration, format_metric, format_spread, join_words, name_metric, unit
+
+Verdict = Literal["better", "worse", "the same", "within the spread over the seeds"]
 
 
 @dataclass(frozen=True)
@@ -22,192 +24,196 @@ class Fact:
     remark: str = ""
 
 
-def found_row(board: Leaderboard) -> Row | None:
-    """The found network: the best of them where there are several."""
-    return next((row for row in board.rows if row.found), None)
-
-
-def best_baseline(board: Leaderboard) -> Row | None:
-    return next((row for row in board.rows if not row.found), None)
-
-
-def answer(job: RunRecord) -> list[str]:
-    """A few sentences with numbers."""
-    sentences = [_network(job), _chosen(job)] if job.genotype is not None else []
-    if job.rounds:
-        sentences.append(_depth(job))
-    row = found_row(job.leaderboard) if job.leaderboard else None
-    if job.leaderboard and row:
-        sentences.append(_quality(job.leaderboard, row, "it" if sentences else "the network found"))
-        sentences.append(_time(job, row))
+def describe_run(run: RunRecord) -> list[str]:
+    """The answer of a run, as a few sentences."""
+    sentences = [_describe_network(run), _describe_choice(run)] if run.genotype is not None else []
+    if run.rounds:
+        sentences.append(_describe_rounds(run))
+    row = found_row(run.leaderboard)
+    if run.leaderboard and row:
+        sentences.append(_describe_quality(run.leaderboard, row, "it" if sentences else "the network"))
+        sentences.append(_describe_time(run, row))
     else:
-        sentences.append(_so_far(job))
+        sentences.append(_describe_progress(run))
     return [sentence for sentence in sentences if sentence]
 
 
-def facts(job: RunRecord) -> list[Fact]:
-    """The numbers of the headline; those that are there."""
-    found: list[Fact] = []
-    if job.genotype is not None:
-        found.append(Fact(str(job.genotype.depth()), "depth", f"cells of {len(job.genotype)} that pass messages"))
-    row = found_row(job.leaderboard) if job.leaderboard else None
-    if job.leaderboard and row:
-        metric, rival = job.leaderboard.metric, best_baseline(job.leaderboard)
-        value = format_metric(metric, row.mean)
-        found.append(Fact(value, f"test {unit(metric)}", _seeds(metric, row)))
+def list_facts(run: RunRecord) -> list[Fact]:
+    """The numbers of the headline, as far as the run has them."""
+    facts: list[Fact] = []
+    if run.genotype is not None:
+        cells = count(len(run.genotype), "cell")
+        facts.append(Fact(str(run.genotype.depth()), "message-passing depth", f"of {cells}"))
+    row, rival = found_row(run.leaderboard), best_baseline(run.leaderboard)
+    if row:
+        metric = run.metric
+        spread = f"± {format_metric(metric, row.std)} over {row.seeds} seeds" if row.seeds > 1 else "one seed"
+        facts.append(Fact(format_metric(metric, row.mean), f"test {unit(metric)}", spread))
         if rival:
-            found.append(Fact(_gain(metric, row, rival), f"against {rival.name}", verdict(metric, row, rival)))
-        found.append(Fact(f"{row.num_weights:,}", "weights"))
-    seconds = search_seconds(job)
+            difference = _difference(metric, row, rival)
+            facts.append(Fact(difference, f"compared with {rival.name}", judge_row(metric, row, rival)))
+        facts.append(Fact(f"{row.num_weights:,}", "weights"))
+    seconds = search_seconds(run)
     if seconds:
-        found.append(Fact(duration(seconds), "search", _effort(job)))
-    return found
+        facts.append(Fact(duration(seconds), "search", _search_effort(run)))
+    return facts
 
 
-def search_seconds(job: RunRecord) -> float | None:
-    if job.rounds:
-        return sum(one.seconds or 0.0 for one in job.rounds)
-    if job.search:
-        return job.search.seconds
-    return job.history[-1].get("seconds") if job.history else None
+def found_row(board: Leaderboard | None) -> Row | None:
+    """The row of the searched network; the best of them if there are several."""
+    return next((row for row in board.rows if row.found), None) if board else None
 
 
-def _effort(job: RunRecord) -> str:
-    several = job.search.searches if job.search else ()
-    if several and not job.rounds:
-        return f"{len(several)} searches"
-    return count(len(job.rounds), "round") if job.rounds else count(len(job.history), job.step)
+def best_baseline(board: Leaderboard | None) -> Row | None:
+    """The row of the best hand-made network."""
+    return next((row for row in board.rows if not row.found), None) if board else None
 
 
-def verdict(metric: str, row: Row, rival: Row) -> str:
-    """``better`` or ``worse``; ``within the spread`` where the difference is smaller than the seeds' own."""
+def search_seconds(run: RunRecord) -> float | None:
+    """How long the search took, or has taken so far."""
+    if run.rounds:
+        return sum(one.seconds or 0.0 for one in run.rounds)
+    if run.search:
+        return run.search.seconds
+    return run.history[-1].get("seconds") if run.history else None
+
+
+def judge_row(metric: str, row: Row, rival: Row) -> Verdict:
+    """How a network compares with another. A difference below the standard deviation over the seeds does not count."""
     if row.seeds > 1 and rival.seeds > 1 and abs(row.mean - rival.mean) <= max(row.std, rival.std):
-        return "within the spread over seeds"
+        return "within the spread over the seeds"
     if row.mean == rival.mean:
         return "the same"
     return "better" if (row.mean > rival.mean) == higher_is_better(metric) else "worse"
 
 
-def _gain(metric: str, row: Row, rival: Row) -> str:
-    """The difference in points of a percentage, or in percent of an error."""
+def _difference(metric: str, row: Row, rival: Row) -> str:
+    """The difference with its sign: in points of a percentage, or in percent of an error."""
+    difference = row.mean - rival.mean
     if higher_is_better(metric):
-        return f"{row.mean - rival.mean:+.2f}\u00a0points".replace("-", "−")
-    text = (
-        f"{100 * (row.mean - rival.mean) / rival.mean:+.1f}\u00a0%" if rival.mean else f"{row.mean - rival.mean:+.4f}"
-    )
+        text = f"{difference:+.2f}{SPACE}points"
+    else:
+        text = f"{100 * difference / rival.mean:+.1f}{SPACE}%" if rival.mean else f"{difference:+.4f}"
     return text.replace("-", "−")
 
 
-def _seeds(metric: str, row: Row) -> str:
-    return f"± {format_metric(metric, row.std)} over {row.seeds} seeds" if row.seeds > 1 else "one seed"
+def _search_effort(run: RunRecord) -> str:
+    if run.rounds:
+        return count(len(run.rounds), "round")
+    searches = run.search.searches if run.search else ()
+    return f"{len(searches)} searches" if searches else count(len(run.history), run.step)
 
 
-def _network(job: RunRecord) -> str:
-    genotype = job.genotype
+def _describe_network(run: RunRecord) -> str:
+    genotype = run.genotype
     assert genotype is not None
-    counts = genotype.aggregations()
-    how = ", ".join(f"{name} ×{number}" for name, number in counts.most_common())
-    doing = {"finished": "The search found", "running": "So far the search has", "stopped": "The search left"}
-    verb = "The search found" if job.search or job.leaderboard else doing[job.state]
-    depth = f"message-passing depth {genotype.depth()}" + (
-        f" (aggregations: {how})" if how else " (no aggregation at all)"
-    )
-    return f"{verb} a network of {count(len(genotype), 'cell')} with {depth}."
+    states = {
+        "finished": "The search found",
+        "running": "So far, the search has chosen",
+        "stopped": "The search stopped at",
+    }
+    start = states["finished" if run.search or run.leaderboard else run.state]
+    counts = ", ".join(f"{name} ×{number}" for name, number in genotype.aggregations().most_common())
+    depth = f"message-passing depth {genotype.depth()} ({f'aggregations: {counts}' if counts else 'no aggregation'})"
+    return f"{start} a network of {count(len(genotype), 'cell')} with {depth}."
 
 
-def _chosen(job: RunRecord) -> str:
-    """Of several searches: which one was taken, and why."""
-    if job.search is None or not job.search.searches or job.rounds:
+def _describe_choice(run: RunRecord) -> str:
+    """Which of several searches was the best."""
+    if run.search is None or not run.search.searches or run.rounds:
         return ""
-    several, chosen = job.search.searches, job.search.seed
-    values = {one["seed"]: one["val_metric"] for one in several}
-    others = join_words([format_metric(job.metric, value) for seed, value in values.items() if seed != chosen])
+    chosen, values = run.search.seed, {one["seed"]: one["val_metric"] for one in run.search.searches}
+    others = [format_metric(run.metric, value) for seed, value in values.items() if seed != chosen]
     return (
-        f"It comes from seed {chosen}, the best of {len(several)} searches by validation after a brief training "
-        f"({name_metric(job.metric, values[chosen])}; the other{'s' * (len(several) > 2)} {others})."
+        f"Of {len(values)} searches, seed {chosen} had the best validation result after a brief training: "
+        f"{name_metric(run.metric, values[chosen])}. The other{'s' * (len(others) > 1)} had {join_words(others)}."
     )
 
 
-def _depth(job: RunRecord) -> str:
-    done = [one for one in job.rounds if one.searched is not None]
+def _describe_rounds(run: RunRecord) -> str:
+    done = [one for one in run.rounds if one.searched is not None]
     if not done:
-        return f"The first round searches with {count(job.rounds[0].initial or 0, 'cell')}."
-    way = " → ".join(str(depth) for depth in (done[0].initial, *(one.searched for one in done)))
-    why = (job.result or {}).get("explanation")
-    end = f" The loop ended because {why}." if why else ""
-    return f"The depth went {way} in {count(len(done), 'round')}.{end}"
+        return f"The first round searches with {count(run.rounds[0].initial or 0, 'cell')}."
+    depths = " → ".join(str(depth) for depth in (done[0].initial, *(one.searched for one in done)))
+    reason = (run.result or {}).get("explanation")
+    end = f" The depth search ended because {reason}." if reason else ""
+    return f"The depth changed {depths} in {count(len(done), 'round')}.{end}"
 
 
-def _quality(board: Leaderboard, row: Row, subject: str) -> str:
+def _describe_quality(board: Leaderboard, row: Row, subject: str) -> str:
     metric, rival = board.metric, best_baseline(board)
-    over = f" over {row.seeds} seeds" if row.seeds > 1 else " (one seed, so no spread is known)"
-    value = name_metric(metric, row.mean) + (f" ± {format_metric(metric, row.std)}" if row.seeds > 1 else "")
-    text = f"On the test split of {board.dataset} {subject} reaches {value}{over}"
+    value = name_metric(metric, row.mean)
+    value += f" ± {format_metric(metric, row.std)} over {row.seeds} seeds" if row.seeds > 1 else " with one seed"
+    text = f"On the test split of {board.dataset}, {subject} reaches {value}."
     if rival is None:
-        return text + "; nothing was trained beside it."
+        return f"{text} No other network was trained for comparison."
     other = f"the best hand-made network, {rival.name} ({format_spread(metric, rival.mean, rival.std, rival.seeds)})"
-    told = verdict(metric, row, rival)
-    if told in ("better", "worse"):
-        return f"{text}: {told} than {other} by {_gain(metric, row, rival).lstrip('+−')}."
-    return f"{text}: level with {other}, {'the difference is ' + told if told != 'the same' else 'to the last digit'}."
+    verdict = judge_row(metric, row, rival)
+    if verdict == "within the spread over the seeds":
+        return f"{text} The difference from {other} is {verdict}."
+    if verdict == "the same":
+        return f"{text} This is the same as {other}."
+    return f"{text} This is {_difference(metric, row, rival).lstrip('+−')} {verdict} than {other}."
 
 
-def _time(job: RunRecord, row: Row) -> str:
-    seconds = search_seconds(job)
-    each = duration(row.seconds / max(row.seeds, 1))
-    training = f"training it {each}" + (f" a seed ({row.seeds} seeds)" if row.seeds > 1 else "")
-    return f"The search took {duration(seconds)} and {training}." if seconds else f"{training.capitalize()}."
+def _describe_time(run: RunRecord, row: Row) -> str:
+    seconds = search_seconds(run)
+    search = f"The search took {duration(seconds)}. " if seconds else ""
+    seeds = f" per seed ({row.seeds} seeds)" if row.seeds > 1 else ""
+    return f"{search}Training took {duration(row.seconds / max(row.seeds, 1))}{seeds}."
 
 
-def _strategies(comparison: StrategyComparison) -> str:
+def _describe_strategies(comparison: StrategyComparison) -> str:
     rows = comparison.rows()
     if not rows:
         return "No strategy has found a network that could be trained."
-    best, metric, epochs = rows[0], comparison.metric, comparison.budget["epochs"]
+    best, metric = rows[0], comparison.metric
     value = name_metric(metric, best.best) + (f" ± {format_metric(metric, best.std)}" if best.seeds > 1 else "")
-    text = (
-        f"Of {count(len(rows), 'strategy').replace('ys', 'ies')}, {best.strategy} found the best network by validation"
-    )
-    return f"{text} within {count(epochs, 'epoch')}: {value} over {count(best.seeds, 'seed')}."
+    strategies = "1 strategy" if len(rows) == 1 else f"{len(rows)} strategies"
+    text = f"Of {strategies}, {best.strategy} found the best network by validation"
+    return f"{text} within {count(comparison.budget['epochs'], 'epoch')}: {value} over {count(best.seeds, 'seed')}."
 
 
-def _so_far(job: RunRecord) -> str:
-    if job.strategies is not None:
-        return _strategies(job.strategies)
-    if job.trainings:
-        if len(job.trainings) == 1 and not job.history and job.trainings[0].result:
-            return _one(job.trainings[0], job.trainings[0].result)
-        done = sum(training.result is not None for training in job.trainings)
-        return f"{_searched(job)}Of {count(len(job.trainings), 'training')} begun, {done} finished." + _best(job)
-    if job.search:
-        return f"The search took {duration(search_seconds(job))}. No network is trained here yet."
-    if job.history:
-        last, total = job.history[-1], config_value(job.config, "search.epochs")
-        place = f"{job.step} {last.get('epoch')}" + (f" of {total}" if total and job.step == "epoch" else "")
+def _describe_progress(run: RunRecord) -> str:
+    """How far a run is that has no leaderboard."""
+    if run.strategies is not None:
+        return _describe_strategies(run.strategies)
+    if run.trainings:
+        if len(run.trainings) == 1 and not run.history and run.trainings[0].result:
+            return _describe_training(run.trainings[0], run.trainings[0].result)
+        search = f"The search took {duration(search_seconds(run))}. " if run.search else ""
+        done = sum(training.result is not None for training in run.trainings)
+        return f"{search}{done} of {count(len(run.trainings), 'training')} finished.{_describe_best(run)}"
+    if run.search:
+        return f"The search took {duration(search_seconds(run))}. No network has been trained yet."
+    if run.history:
+        last, total = run.history[-1], config_value(run.config, "search.epochs")
+        place = f"{run.step} {last.get('epoch')}" + (f" of {total}" if total and run.step == "epoch" else "")
         value = last.get("best_val_metric", last.get("val_metric"))
-        told = f"; validation {name_metric(job.metric, value)}" if value is not None else ""
-        return f"The search is at {place} after {duration(last.get('seconds'))}{told}. No network is trained here yet."
+        result = f" Its validation result is {name_metric(run.metric, value)}." if value is not None else ""
+        seconds = duration(last.get("seconds"))
+        return f"The search is at {place} after {seconds}.{result} No network has been trained yet."
     return "Nothing is recorded yet: the first epoch of the search has not ended."
 
 
-def _one(training: TrainingRecord, result: TrainingFigures) -> str:
-    value, epoch = name_metric(result.metric, result.test), result.best_epoch
-    took = f"{count(result.epochs, 'epoch')} in {duration(result.seconds)}"
-    return f"{training.name}, seed {training.seed}: test {value}, taken at epoch {epoch} of its training ({took})."
+def _describe_training(training: TrainingRecord, result: TrainingFigures) -> str:
+    value = name_metric(result.metric, result.test)
+    effort = f"{count(result.epochs, 'epoch')} in {duration(result.seconds)}"
+    return (
+        f"{training.name}, seed {training.seed}: test {value} at epoch {result.best_epoch}, which has the best "
+        f"validation metric ({effort})."
+    )
 
 
-def _searched(job: RunRecord) -> str:
-    return f"The search took {duration(search_seconds(job))}. " if job.search else ""
-
-
-def _best(job: RunRecord) -> str:
-    values = [(record["val_metric"], training) for training in job.trainings for record in _judged(training)]
+def _describe_best(run: RunRecord) -> str:
+    values = [
+        (record["val_metric"], training)
+        for training in run.trainings
+        for record in training.history
+        if record.get("val_metric") is not None
+    ]
     if not values:
         return ""
-    pick = max if higher_is_better(job.metric) else min
-    value, training = pick(values, key=lambda pair: pair[0])
-    return f" Best validation so far: {name_metric(job.metric, value)} ({training.name}, seed {training.seed})."
-
-
-def _judged(training: TrainingRecord) -> list[dict[str, Any]]:
-    return [record for record in training.history if record.get("val_metric") is not None]
+    choose_best = max if higher_is_better(run.metric) else min
+    value, training = choose_best(values, key=lambda pair: pair[0])
+    return f" Best validation so far: {name_metric(run.metric, value)} ({training.name}, seed {training.seed})."

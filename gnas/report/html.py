@@ -1,9 +1,9 @@
-"""The report of a run: one HTML file that opens anywhere, offline, made from the run folder alone."""
+"""The report of a run: one HTML file that opens anywhere, without a network, and is made from the run folder alone."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +11,16 @@ from gnas.arch.genotype import Genotype
 from gnas.arch.operation import operation_names
 from gnas.errors import InputError
 from gnas.files import write_atomic
-from gnas.model.task import UNITS
-from gnas.report.answer import answer, facts
-from gnas.report.figures import comparison_pictures, job_pictures
-from gnas.report.frames import build_frames
+from gnas.report.answer import describe_run, list_facts
 from gnas.report.layout import layout_cell, layout_key, rows_needed
 from gnas.report.palette import sort_operations
-from gnas.report.reuse import snippets
+from gnas.report.pictures import build_frames, make_comparison_pictures, make_pictures
+from gnas.report.reuse import make_snippets
 from gnas.report.shapes import to_svg
-from gnas.report.tables import (
-    rounds_table,
-    runs_table,
-    splits_table,
-    trainings_table,
-    values_table,
-)
+from gnas.report.tables import rounds_table, runs_table, splits_table, trainings_table, values_table
 from gnas.run.record import RunRecord, file_signature, read_run, refuse_damaged
 from gnas.run.table import Table
+from gnas.run.words import count, join_words, unit
 from gnas.workflow import package_versions
 
 NAME = "report.html"
@@ -37,18 +30,18 @@ PACKAGES = ("gnas", "torch", "torch-geometric", "numpy", "matplotlib")
 def write_report(folder: str | Path, *, out: str | Path | None = None, refresh: float = 0) -> Path:
     """Write the report of a run folder, by default as ``report.html`` inside it, and return its path.
 
-    What is not there yet is left out. A page with ``refresh`` loads itself again after that many seconds.
+    Parts that have no records yet are left out. With ``refresh``, the page reloads itself after that many seconds.
     """
-    job = read_run(folder)
-    return write_atomic(_target(out, job.folder), render_job(job, refresh))
+    run = read_run(folder)
+    return write_atomic(_target(out, run.folder), render_run(run, refresh))
 
 
 def compare_report(folders: Sequence[str | Path], out: str | Path) -> Path:
     """Write one page that compares several run folders."""
     if not folders:
-        raise InputError("give at least one run folder to compare")
-    jobs = [read_run(folder) for folder in folders]
-    return write_atomic(_target(out, Path.cwd()), render_comparison(jobs))
+        raise InputError("a comparison needs at least one run folder")
+    runs = [read_run(folder) for folder in folders]
+    return write_atomic(_target(out, Path.cwd()), render_comparison(runs))
 
 
 def watch(
@@ -59,18 +52,25 @@ def watch(
     should_stop: Callable[[], bool] | None = None,
     on_write: Callable[[Path], None] | None = None,
 ) -> Path:
-    """Write the report again whenever the run has moved on, until the run is finished or ``should_stop()`` says so.
+    """Write the report again whenever the files of the run change, until the run is finished.
 
-    Meanwhile the page refreshes itself; the last one written no longer does.
+    The page reloads itself until then.
+
+    Args:
+        folder: The run folder.
+        out: File or folder of the page; by default ``report.html`` in the run folder.
+        interval: Seconds between two looks at the folder.
+        should_stop: Ends the watch when it returns True.
+        on_write: Called with the path after each write.
     """
     seen = None
     while True:
         stop = should_stop is not None and should_stop()
         now = file_signature(folder)
         if stop or now != seen:
-            job = read_run(folder)
-            over = stop or job.state == "finished"
-            path = write_atomic(_target(out, job.folder), render_job(job, 0 if over else max(5.0, interval)))
+            run = read_run(folder)
+            over = stop or run.state == "finished"
+            path = write_atomic(_target(out, run.folder), render_run(run, 0 if over else max(5.0, interval)))
             if on_write is not None:
                 on_write(path)
             if over:
@@ -80,62 +80,63 @@ def watch(
 
 
 @refuse_damaged
-def render_job(job: RunRecord, refresh: float = 0) -> str:
-    """The page of one job as text."""
-    frames = build_frames(job)
+def render_run(run: RunRecord, refresh: float = 0) -> str:
+    """The page of one run as HTML."""
+    frames = build_frames(run)
     last = frames.frames[-1] if frames.frames else None
     return _template("template.html").render(
-        job=job,
+        run=run,
         refresh=int(refresh),
-        answer=answer(job),
-        facts=facts(job),
+        answer=describe_run(run),
+        facts=list_facts(run),
         frames=frames,
         last=last,
         hidden=[n for n in range(len(frames.drawings)) if last is not None and n not in last.drawings],
         moments=[{"drawings": frame.drawings, "text": frame.text} for frame in frames.frames],
-        keys=_keys(job.genotype),
-        board=job.leaderboard.table() if job.leaderboard else None,
-        strategies=job.strategies.table() if job.strategies else None,
-        trainings=trainings_table(job) if job.trainings else None,
-        rounds=rounds_table(job) if job.rounds else None,
-        pictures=job_pictures(job),
-        data=job.data,
-        splits=splits_table(job.data) if job.data else None,
-        task=_task(job.data),
-        settings=values_table("Settings of the run, as resolved.", job.config),
-        versions=_versions(job),
-        snippets=snippets(job),
+        keys=_keys(run.genotype),
+        board=run.leaderboard.table() if run.leaderboard else None,
+        strategies=run.strategies.table() if run.strategies else None,
+        trainings=trainings_table(run) if run.trainings else None,
+        rounds=rounds_table(run) if run.rounds else None,
+        pictures=make_pictures(run),
+        data=run.data,
+        splits=splits_table(run.data) if run.data else None,
+        task=_describe_task(run.data),
+        settings=values_table("Settings of the run, with presets and defaults filled in.", run.config),
+        versions=_versions(run),
+        snippets=make_snippets(run),
     )
 
 
 @refuse_damaged
-def render_comparison(jobs: list[RunRecord]) -> str:
-    """The page of several jobs as text."""
+def render_comparison(runs: list[RunRecord]) -> str:
+    """The page of several runs as HTML."""
     sections = [
         {
-            "job": job,
-            "answer": answer(job),
-            "cells": _cells(job.genotype),
-            "board": job.leaderboard.table() if job.leaderboard else None,
+            "run": run,
+            "answer": describe_run(run),
+            "cells": _cells(run.genotype),
+            "board": run.leaderboard.table() if run.leaderboard else None,
         }
-        for job in jobs
+        for run in runs
     ]
-    every = {name for job in jobs if job.genotype for name in job.genotype.operations()}
+    operations = {name for run in runs if run.genotype for name in run.genotype.operations()}
     return _template("compare.html").render(
-        jobs=jobs,
+        runs=runs,
         sections=sections,
-        runs=runs_table(jobs),
-        pictures=comparison_pictures(jobs),
-        keys=[(name, to_svg(layout_key(name), page=True)) for name in sort_operations(every)],
+        table=runs_table(runs),
+        pictures=make_comparison_pictures(runs),
+        keys=[(name, to_svg(layout_key(name), page=True)) for name in sort_operations(operations)],
         refresh=0,
-        versions=values_table("Versions of what wrote this page.", package_versions(*PACKAGES)),
+        versions=values_table("Versions of the packages that wrote this page.", package_versions(*PACKAGES)),
     )
 
 
-def _versions(job: RunRecord) -> Table[Any]:
-    if job.versions:
-        return values_table("Versions of the run.", job.versions)
-    return values_table("Versions of what wrote this page; the run kept none of its own.", package_versions(*PACKAGES))
+def _versions(run: RunRecord) -> Table[Any]:
+    if run.versions:
+        return values_table("Versions of the packages that did the run.", run.versions)
+    caption = "Versions of the packages that wrote this page. The run did not record its own."
+    return values_table(caption, package_versions(*PACKAGES))
 
 
 def _target(out: str | Path | None, folder: Path) -> Path:
@@ -152,12 +153,12 @@ def _template(name: str) -> Any:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["markup"] = Markup  # for our own SVG and tables only: they escape their texts
-    environment.filters["count"] = lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}"
+    environment.filters["count"] = count
     return environment.get_template(name)
 
 
 def _keys(genotype: Genotype | None) -> list[tuple[str, str]]:
-    """Operations with a piece of their line."""
+    """Names of operations, each with a line that has its look."""
     if genotype is None:
         return []
     usual = (*operation_names("filter", in_paper=True), *operation_names("aggregator", in_paper=True))
@@ -173,15 +174,18 @@ def _cells(genotype: Genotype | None) -> list[tuple[str, str]]:
     return [(to_svg(drawing, page=True), text) for drawing, text in zip(drawings, genotype.formulas(), strict=True)]
 
 
-def _task(data: dict[str, Any] | None) -> str:
-    """What is predicted, in words."""
+def _describe_task(data: Mapping[str, Any] | None) -> str:
+    """What is predicted from what, in words."""
     task = (data or {}).get("task")
     if not task:
         return ""
-    outputs, kind = task["num_outputs"], task["kind"]
-    what = f"{outputs} classes" if kind == "classification" else f"{outputs} target{'s' * (outputs > 1)}"
-    inputs = f"{task['in_channels']} continuous features a node"
+    outputs = count(task["num_outputs"], "target")
+    if task["kind"] == "classification":
+        outputs = f"{task['num_outputs']} classes"
+    inputs = f"{count(task['in_channels'], 'continuous feature')} per node"
     if task["categories"]:
-        inputs = f"categorical nodes ({', '.join(map(str, task['categories']))} values)"
-    judged = f"loss {task['loss']}, metric {UNITS.get(task['metric'], task['metric'])}"
-    return f"{task['level'].capitalize()} {kind} with {what}, from {inputs}; {judged}."
+        inputs = f"categorical node features with {join_words(list(map(str, task['categories'])))} values"
+    return (
+        f"{task['level'].capitalize()} {task['kind']} with {outputs}. Input: {inputs}. Loss: {task['loss']}. "
+        f"Metric: {unit(task['metric'])}."
+    )

@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from gnas.report.answer import best_baseline, found_row, search_seconds, verdict
-from gnas.run.leaderboard import Row
+from gnas.report.answer import best_baseline, found_row, judge_row, search_seconds
 from gnas.run.record import RoundRecord, RunRecord, TrainingRecord
 from gnas.run.table import NONE, Column, Table, show_count
 from gnas.run.words import direction, duration, format_metric, format_spread, unit
 
 
-def trainings_table(job: RunRecord) -> Table[TrainingRecord]:
+def trainings_table(run: RunRecord) -> Table[TrainingRecord]:
     """One row per network and seed."""
-    trainings = [training for group in job.by_network().values() for training in group]
-    label, show = unit(job.metric), partial(format_metric, job.metric)
+    trainings = [training for group in run.by_network().values() for training in group]
+    label, show = unit(run.metric), partial(format_metric, run.metric)
     columns = (
         Column[TrainingRecord]("network", "name"),
         Column[TrainingRecord]("seed", "seed"),
@@ -28,7 +27,7 @@ def trainings_table(job: RunRecord) -> Table[TrainingRecord]:
         Column[TrainingRecord](f"test {label}", lambda one: one.result and one.result.test, show),
         Column[TrainingRecord]("time", lambda one: _latest(one, "seconds", "seconds"), duration),
     )
-    caption = f"{label}: {direction(job.metric)}." if job.metric != "metric" else "Every training."
+    caption = f"{label}: {direction(run.metric)}." if run.metric != "metric" else "Every training."
     return Table(columns, trainings, caption)
 
 
@@ -39,17 +38,17 @@ def _latest(training: TrainingRecord, in_result: str, in_history: str) -> Any:
     return training.history[-1].get(in_history) if training.history else None
 
 
-def rounds_table(job: RunRecord) -> Table[tuple[int, RoundRecord]]:
+def rounds_table(run: RunRecord) -> Table[tuple[int, RoundRecord]]:
     """One row per round of a depth search."""
     Numbered = Column[tuple[int, RoundRecord]]
     columns = (
         Numbered("round", lambda one: one[0]),
         Numbered("cells at the start", lambda one: one[1].initial),
         Numbered("searched depth", lambda one: one[1].searched),
-        Numbered(f"validation {unit(job.metric)}", lambda one: one[1].val_metric, partial(format_metric, job.metric)),
+        Numbered(f"validation {unit(run.metric)}", lambda one: one[1].val_metric, partial(format_metric, run.metric)),
         Numbered("time", lambda one: one[1].seconds, duration),
     )
-    return Table(columns, list(enumerate(job.rounds, start=1)), "The rounds of the depth search.")
+    return Table(columns, list(enumerate(run.rounds, start=1)), "The rounds of the depth search.")
 
 
 def splits_table(data: Mapping[str, Any]) -> Table[Mapping[str, Any]]:
@@ -80,41 +79,37 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield f"{prefix}{name}", value
 
 
-def runs_table(jobs: list[RunRecord]) -> Table[RunRecord]:
+def runs_table(runs: list[RunRecord]) -> Table[RunRecord]:
     """One row per run."""
     columns = (
         Column[RunRecord]("run", "name"),
         Column[RunRecord]("dataset", "dataset"),
         Column[RunRecord]("state", "state"),
-        Column[RunRecord]("depth", lambda job: job.genotype.depth() if job.genotype else None),
-        Column[RunRecord]("cells", lambda job: len(job.genotype) if job.genotype else None),
-        Column[RunRecord]("test metric", lambda job: row.mean if (row := _found(job)) else None, text=_test_metric),
+        Column[RunRecord]("depth", lambda run: run.genotype.depth() if run.genotype else None),
+        Column[RunRecord]("cells", lambda run: len(run.genotype) if run.genotype else None),
+        Column[RunRecord](
+            "test metric", lambda run: row.mean if (row := found_row(run.leaderboard)) else None, text=_test_metric
+        ),
         Column[RunRecord]("best baseline", _baseline),
         Column[RunRecord]("verdict", _verdict),
-        Column[RunRecord]("weights", lambda job: row.num_weights if (row := _found(job)) else None, show_count),
+        Column[RunRecord](
+            "weights", lambda run: row.num_weights if (row := found_row(run.leaderboard)) else None, show_count
+        ),
         Column[RunRecord]("search", search_seconds, duration),
     )
-    return Table(columns, jobs, "The runs compared.")
+    return Table(columns, runs, "One row per run.")
 
 
-def _found(job: RunRecord) -> Row | None:
-    return found_row(job.leaderboard) if job.leaderboard else None
+def _test_metric(run: RunRecord) -> str:
+    row = found_row(run.leaderboard)
+    return f"{format_spread(run.metric, row.mean, row.std, row.seeds)} {unit(run.metric)}" if row else NONE
 
 
-def _rival(job: RunRecord) -> Row | None:
-    return best_baseline(job.leaderboard) if job.leaderboard else None
+def _baseline(run: RunRecord) -> str:
+    row = best_baseline(run.leaderboard)
+    return f"{row.name} {format_spread(run.metric, row.mean, row.std, row.seeds)}" if row else NONE
 
 
-def _test_metric(job: RunRecord) -> str:
-    row = _found(job)
-    return f"{format_spread(job.metric, row.mean, row.std, row.seeds)} {unit(job.metric)}" if row else NONE
-
-
-def _baseline(job: RunRecord) -> str:
-    row = _rival(job)
-    return f"{row.name} {format_spread(job.metric, row.mean, row.std, row.seeds)}" if row else NONE
-
-
-def _verdict(job: RunRecord) -> str:
-    row, rival = _found(job), _rival(job)
-    return verdict(job.metric, row, rival) if row and rival else NONE
+def _verdict(run: RunRecord) -> str:
+    row, rival = found_row(run.leaderboard), best_baseline(run.leaderboard)
+    return judge_row(run.metric, row, rival) if row and rival else NONE

@@ -28,7 +28,7 @@ import torch
 from gnas.cli import app, begin, job, show  # noqa: F401 - imported before the first fork
 from gnas.data.benchmarks import segments
 from gnas.data.benchmarks.catalogue import BENCHMARKS
-from gnas.report import figures, html  # noqa: F401
+from gnas.report import html, pictures  # noqa: F401
 
 DAY = 86_400.0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from folders import board, made_up_comparison, made_up_job
 
-from gnas.report.answer import answer, facts, verdict
+from gnas.report.answer import describe_run, judge_row, list_facts
 from gnas.run.folder import Run
 from gnas.run.record import read_run
 
@@ -18,24 +18,23 @@ from gnas.run.record import read_run
         ("mae", 0.3, 0.2, 4, "worse"),
         ("accuracy", 0.3, 0.2, 4, "better"),
         ("accuracy", 0.2, 0.3, 1, "worse"),
-        ("mae", 0.3, 0.302, 4, "within the spread over seeds"),
+        ("mae", 0.3, 0.302, 4, "within the spread over the seeds"),
         ("mae", 0.3, 0.302, 1, "better"),
         ("mae", 0.3, 0.3, 1, "the same"),
     ],
 )
 def test_verdicts(metric: str, mine: float, theirs: float, seeds: int, told: str) -> None:
     row, rival = (replace(one, mean=mean, seeds=seeds) for one, mean in zip(board().rows, (mine, theirs), strict=False))
-    assert verdict(metric, row, rival) == told
+    assert judge_row(metric, row, rival) == told
 
 
 def test_a_worse_network_is_called_worse(tmp_path: Path) -> None:
     job = read_run(made_up_job(tmp_path / "job"))
     rows = tuple(replace(row, mean=row.mean + 0.1, seeds=1) if row.found else row for row in board().rows)
     job = replace(job, leaderboard=replace(board(), rows=tuple(sorted(rows, key=lambda row: row.mean))))
-    text = " ".join(answer(job)).replace("\u00a0", " ")
-    assert "(one seed, so no spread is known): worse than the best hand-made network, gatedgcn" in text
-    assert "by 24.9 %" in text
-    assert "+24.9 %" in [fact.value.replace("\u00a0", " ") for fact in facts(job)]
+    text = " ".join(describe_run(job)).replace("\u00a0", " ")
+    assert "with one seed. This is 24.9 % worse than the best hand-made network, gatedgcn" in text
+    assert "+24.9 %" in [fact.value.replace("\u00a0", " ") for fact in list_facts(job)]
 
 
 def test_the_best_of_several_searches_is_named(tmp_path: Path) -> None:
@@ -43,16 +42,16 @@ def test_the_best_of_several_searches_is_named(tmp_path: Path) -> None:
     several = [{"seed": seed, "val_metric": value} for seed, value in ((0, 0.31), (1, 0.29), (2, None))]
     assert job.search is not None
     job = replace(job, search=replace(job.search, seed=1, searches=tuple(several)))
-    wanted = "the best of 3 searches by validation after a brief training (MAE 0.2900; the others 0.3100 and –)."
-    assert f"It comes from seed 1, {wanted}" in [sentence.replace("\u00a0", " ") for sentence in answer(job)]
-    assert "3 searches" in [fact.remark for fact in facts(job)]
+    wanted = "seed 1 had the best validation result after a brief training: MAE 0.2900. The others had 0.3100 and –."
+    assert f"Of 3 searches, {wanted}" in [sentence.replace("\u00a0", " ") for sentence in describe_run(job)]
+    assert "3 searches" in [fact.remark for fact in list_facts(job)]
 
 
 def test_without_baselines(tmp_path: Path) -> None:
     job = read_run(made_up_job(tmp_path / "job"))
     job = replace(job, leaderboard=replace(board(), rows=board().rows[:1]))
-    assert "nothing was trained beside it" in " ".join(answer(job))
-    assert not [fact for fact in facts(job) if fact.label.startswith("against")]
+    assert "No other network was trained for comparison" in " ".join(describe_run(job))
+    assert not [fact for fact in list_facts(job) if fact.label.startswith("compared")]
 
 
 def test_the_best_strategy_is_named(tmp_path: Path) -> None:
@@ -64,7 +63,7 @@ def test_the_best_strategy_is_named(tmp_path: Path) -> None:
     with Run(tmp_path, {"job": "compare", "dataset": "rings"}) as run:
         one.save(tmp_path)
         run.write_json("result", {})
-    (sentence,) = answer(read_run(tmp_path))
+    (sentence,) = describe_run(read_run(tmp_path))
     assert sentence == (
         "Of 2 strategies, $one_$hot found the best network by validation within 10 epochs: MAE\u00a00.5000 ± 0.1000 over 2 seeds."
     )

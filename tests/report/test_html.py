@@ -13,8 +13,8 @@ from folders import made_up_job, put, real_job
 import gnas
 from gnas.errors import InputError
 from gnas.report import compare_report, html, watch, write_report
-from gnas.report.frames import build_frames
-from gnas.report.reuse import snippets
+from gnas.report.pictures import build_frames
+from gnas.report.reuse import make_snippets
 from gnas.run.folder import Run
 from gnas.run.record import read_run
 
@@ -74,7 +74,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of everything else: plots take most of the time."""
-    monkeypatch.setattr(html, "job_pictures", lambda job: [])
+    monkeypatch.setattr(html, "make_pictures", lambda run: [])
 
 
 def test_a_finished_job_answers_first(tmp_path: Path) -> None:
@@ -82,10 +82,11 @@ def test_a_finished_job_answers_first(tmp_path: Path) -> None:
     found = page(write_report(folder))
     words = " ".join(found.words.split())
     assert (
-        "On the test split of zinc it reaches MAE 0.2760 ± 0.0030 over 4 seeds: better than the best hand-made" in words
+        "On the test split of zinc, it reaches MAE 0.2760 ± 0.0030 over 4 seeds. This is 8.3 % better than the best"
+        in words
     )
-    assert "gatedgcn (0.3010 ± 0.0030) by 8.3 %" in words
-    assert "The search took 1 min 5 s and training it 2 min 30 s a seed (4 seeds)" in words
+    assert "hand-made network, gatedgcn (0.3010 ± 0.0030)." in words
+    assert "The search took 1 min 5 s. Training took 2 min 30 s per seed (4 seeds)." in words
     assert words.index("On the test split") < words.index("Architecture") < words.index("Settings and versions")
     assert {"architecture", "comparison", "curves", "data", "settings", "reuse"} <= set(found.ids)
     assert "refresh" not in {a.get("http-equiv") for _, a in found.attributes}
@@ -104,7 +105,7 @@ def test_a_real_job(real: Path) -> None:
 
 def test_the_code_on_the_page_runs(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(real.parent)
-    python = [snippet.text for snippet in snippets(read_run(real)) if snippet.title.startswith("Python")]
+    python = [snippet.text for snippet in make_snippets(read_run(real)) if snippet.title.startswith("Python")]
     assert len(python) == 2
     networks = []
     for text in python:
@@ -125,8 +126,8 @@ def test_the_code_on_the_page_runs(real: Path, monkeypatch: pytest.MonkeyPatch) 
     [
         ("begun", "running", "Nothing is recorded yet", {"settings", "data"}),
         ("searching", "running", "The search is at epoch 12 of 12", {"architecture"}),
-        ("searching", "stopped", "The search left a network", {"architecture"}),
-        ("training", "running", "Of 4 trainings begun, 1 finished", {"architecture", "comparison", "reuse"}),
+        ("searching", "stopped", "The search stopped at a network", {"architecture"}),
+        ("training", "running", "1 of 4 trainings finished", {"architecture", "comparison", "reuse"}),
     ],
 )
 def test_a_job_under_way_shows_what_is_there(stage: str, state: str, words: str, ids: set[str], tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ def test_single_searches_trainings_and_depth_searches(real: Path, tmp_path: Path
     put(depth / "round-1/result.json", done)
     put(depth / "config.yaml", yaml.safe_dump({"job": "depth", "dataset": "zinc"}))
     found = page(write_report(depth))
-    assert "The depth went 4 → 3 in 1 round." in found.words
+    assert "The depth changed 4 → 3 in 1 round." in found.words
     assert read_run(depth).space() is not None
     assert read_run(depth).genotype is not None
 
@@ -163,7 +164,7 @@ def test_strategies_of_other_kinds(tmp_path: Path) -> None:
     assert "best so far" in found.words
     graphnas = real_job(tmp_path / "graphnas", strategy="graphnas", strategy_settings={"trials": 2})
     found = page(write_report(graphnas))
-    assert "the network found reaches" in found.words
+    assert "the network reaches" in found.words
     assert "it is not drawn" in found.words
     assert "architecture" not in found.ids
 
@@ -200,7 +201,7 @@ def test_too_many_drawings_are_thinned_out_and_the_page_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = made_up_job(tmp_path / "job", epochs=30, cells=4)
-    frames = build_frames(read_run(folder), budget=200_000)
+    frames = build_frames(read_run(folder), limit=200_000)
     assert sum(map(len, (svg for svg, _ in frames.drawings))) <= 200_000
     assert frames.frames[-1].label == "Epoch 30"
     assert frames.left_out == 30 - len(frames.frames) > 0
@@ -217,7 +218,7 @@ def test_a_final_choice_that_is_not_the_last_epochs_is_a_frame_of_its_own(tmp_pa
     first = read_run(folder).history[0]["genotype"]
     put(folder / "genotype.yaml", first)
     frames = build_frames(read_run(folder)).frames
-    assert frames[-1].label == "Final choice"
+    assert frames[-1].label == "Final architecture"
     assert frames[-1].drawings == frames[0].drawings
 
 
@@ -298,8 +299,8 @@ def test_watch_stops_when_asked_and_leaves_a_page_that_keeps_still(tmp_path: Pat
 @pytest.mark.usefixtures("no_plots")
 def test_versions_of_the_run_come_first(tmp_path: Path) -> None:
     folder = made_up_job(tmp_path / "job", stage="begun")
-    assert "the run kept none of its own" in page(write_report(folder)).words
+    assert "The run did not record its own" in page(write_report(folder)).words
     put(folder / "versions.json", {"torch": "9.9.9"})
     words = page(write_report(folder)).words
     assert "9.9.9" in words
-    assert "the run kept none" not in words
+    assert "did not record its own" not in words
