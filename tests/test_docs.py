@@ -1,6 +1,6 @@
 """Every Python block of the README and the docs runs; every command exists as it is written; every link leads somewhere."""
 
-import dataclasses
+import importlib.util
 import re
 import shlex
 import shutil
@@ -10,10 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gnas.cli import app
-from gnas.run.protocol import TrainConfig
-from gnas.run.settings import Settings
-from gnas.strategies.brief import TrialSettings
-from gnas.strategies.gradient import GradientSettings
+from gnas.run.settings import setting_names
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -109,29 +106,15 @@ def test_the_example_of_the_tutorial_is_the_file() -> None:
     assert (ROOT / "examples" / "molecules.csv").read_text().startswith(shown)
 
 
-def documented(heading: str) -> dict[str, str]:
-    """Names and defaults of a table in docs/settings.md."""
-    text = (ROOT / "docs" / "settings.md").read_text()
-    part = text.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    cells = [line.split("|") for line in part.splitlines() if line.startswith("| `")]
-    return {name.strip(" `"): default.strip(" `") for _, name, default, *_ in cells}
-
-
-@pytest.mark.parametrize(
-    ("heading", "kind", "elsewhere"),
-    [
-        ("The job", Settings, {"strategy_settings", "train_settings", "data"}),
-        ("`strategy_settings` of `single-level` and `darts`", GradientSettings, {"epochs", "batch_size"}),
-        ("`strategy_settings` of `random`, `evolution` and `graphnas`", TrialSettings, {"epochs", "batch_size"}),
-        ("`train_settings`", TrainConfig, {"epochs", "batch_size", "lr", "patience"}),
-    ],
-)
-def test_every_setting_is_documented_with_its_default(heading: str, kind: type, elsewhere: set[str]) -> None:
-    shown = {"True": "true", "False": "false", "None": "null", "": "as searched"}
-    wanted = {}
-    for one in dataclasses.fields(kind):
-        if one.name not in elsewhere:
-            value = ", ".join(map(str, one.default)) if isinstance(one.default, tuple) else str(one.default)
-            wanted[one.name] = shown.get(value, value)
-    found = {name: default for name, default in documented(heading).items() if name not in elsewhere}
-    assert found == wanted
+def test_the_tables_of_settings_are_those_of_the_code() -> None:
+    """``python docs/settings_tables.py`` writes them."""
+    spec = importlib.util.spec_from_file_location("settings_tables", ROOT / "docs" / "settings_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    page = (ROOT / "docs" / "settings.md").read_text()
+    assert page == tables.filled(page)
+    assert {name for _, name, _ in tables.MARKED.findall(page)} == set(tables.TABLES)
+    documented = set(re.findall(r"^\| `(\w+\.\w+)` \|", page, re.M))
+    assert documented >= set(setting_names())

@@ -23,7 +23,7 @@ from readers import READERS, SEED, files_under, readers_of, refusal, sound
 from gnas.cli.settings import check, with_changes
 from gnas.jobs.perform import perform, read_order
 from gnas.run.layout import MODEL
-from gnas.run.settings import Settings
+from gnas.run.settings import Settings, setting_names
 
 TIMES = max(int(os.environ.get("GNAS_FUZZ", "1")), 1)
 # A reader that reads few files and takes no time; the others are met by test_no_file_runs_code.
@@ -154,7 +154,9 @@ def test_any_order(place: Path, data: st.DataObject) -> None:
     refusal(lambda: read_order(changed(line, data.draw)))
 
 
-NAMES = st.sampled_from([*Settings().to_dict(), "train_settings.clip", "strategy_settings.lr", "cels", ""])
+NAMES = st.sampled_from(
+    [*Settings().to_dict(), *setting_names(), "cells", "train_settings.clip", "search.lr", "cels", ""]
+)
 VALUES = NASTY_CELLS | st.sampled_from(
     ["1", "0.5", "true", "[1, 2]", "{lr: 1}", "random", "darts2", "gin", "1e999", "nan"]
 )
