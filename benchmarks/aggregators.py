@@ -22,9 +22,8 @@ from rows import Rows, parser
 import gnas
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
-from gnas.data.benchmark import Benchmark
+from gnas.data.benchmark import Benchmark, with_structure
 from gnas.data.benchmarks.sbm import MODELS
-from gnas.data.measured import with_structure
 from gnas.model.structure import MEASURES
 from gnas.run.settings import Settings
 from gnas.training.train import train_seeds

@@ -27,7 +27,7 @@ from work import SEARCH_BATCH, SEARCH_CHANNELS, TRAIN_BATCH, TRAIN_CHANNELS
 
 import gnas
 from gnas.cost import Machine, Workload, hardware, machine
-from gnas.data.benchmarks.catalogue import BENCHMARKS
+from gnas.data.benchmarks import PUBLISHED, find_facts
 from gnas.files import read_config, read_json
 from gnas.paper.archive import unpack_archive
 from gnas.paper.published import DATASETS
@@ -139,7 +139,7 @@ def searches(known: Machine, path: Path) -> Iterator[Row]:
         if row["hardware"] != known.name or not row["later_epoch_s"]:
             continue
         cells, seeds = int(row["cells"]), int(row["seeds"] or 1)
-        columns = BENCHMARKS[row["dataset"]].task.in_channels or 1 if row["dataset"] in BENCHMARKS else 1
+        columns = find_facts(row["dataset"]).task.in_channels or 1 if row["dataset"] in PUBLISHED else 1
         work = Workload(int(row["graphs"]), int(row["val_graphs"]), float(row["nodes"]), float(row["edges"]), columns)
         kind = "search" if row["what"] == "search" else "training"
         batch = settings.search.batch_size if kind == "search" else train_config(settings).batch_size

@@ -4,7 +4,7 @@
 
 PATTERN and CLUSTER are drawn; superpixel edges are built for MNIST and CIFAR10 if their prepared nodes are under the data
 root; with --images the superpixels themselves are made from the raw images as well. Everything is built into a temporary
-folder. One row a measurement is added to results/data.csv.
+folder. One row per measurement is added to results/data.csv.
 """
 
 from __future__ import annotations
@@ -21,14 +21,10 @@ from pathlib import Path
 from rows import RESULTS, append, today
 
 from gnas.data import Benchmark, load
-from gnas.data.benchmarks import sbm, superpixels
-from gnas.data.benchmarks.blocks import generate
-from gnas.data.benchmarks.images import find_images
-from gnas.data.benchmarks.named import BENCHMARKS
-from gnas.data.benchmarks.segments import read_raw
-from gnas.data.compact import Splits
-from gnas.data.root import data_root
-from gnas.data.sources import Options
+from gnas.data.benchmarks import PUBLISHED, find_facts, sbm, superpixels
+from gnas.data.benchmarks.compact import Splits
+from gnas.data.benchmarks.images import find_images, segment_images
+from gnas.data.benchmarks.sources import Request, find_data_root
 
 COLUMNS = ("date", "machine", "what", "seconds", "graphs", "nodes", "edges")
 
@@ -58,7 +54,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--images", action="store_true", help="also make superpixels from raw images")
     options = parser.parse_args()
-    root, made = data_root(options.data_root), today(options.device)
+    root, made = find_data_root(options.data_root), today(options.device)
 
     def measure(what: str, work: Callable[[], object]) -> None:
         seconds, found = timed(work)
@@ -70,20 +66,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for kind in ("pattern", "cluster"):
-            measure(f"{kind}: draw", partial(generate, sbm.MODELS[kind], BENCHMARKS[kind].graphs))
+            measure(f"{kind}: draw", partial(sbm.generate_splits, sbm.MODELS[kind], find_facts(kind).graphs))
         for kind in ("mnist", "cifar10"):
             prepared = root / kind / f"{kind}_superpixels.npz"
             if options.images and find_images(kind, root):
-                everything = Options(workers=os.cpu_count() or 1)
-                measure(f"{kind}: superpixels", partial(read_raw, kind, root, folder / "parts", everything))
+                cores = os.cpu_count() or 1
+                measure(f"{kind}: superpixels", partial(segment_images, kind, root, folder / "parts", cores))
             if prepared.is_file():
-                nodes, how = superpixels.read_prepared(kind, prepared), Options(device=options.device)
-                measure(f"{kind}: edges", partial(superpixels.join, kind, nodes, how))
+                nodes, request = (
+                    superpixels.read_prepared(prepared),
+                    Request(kind, find_facts(kind), root, device=options.device),
+                )
+                measure(f"{kind}: edges", partial(superpixels.add_edges, nodes, request))
                 (folder / kind).mkdir()
                 shutil.copy(prepared, folder / kind)
         if (root / "zinc/zinc12k.npz").is_file():
             shutil.copytree(root / "zinc", folder / "zinc")
-        for kind in BENCHMARKS:
+        for kind in PUBLISHED:
             if kind in ("pattern", "cluster") or (folder / kind).is_dir():
                 load(kind, data_root=folder, download=False)  # leaves the prepared file behind
                 measure(f"{kind}: load prepared", partial(load, kind, data_root=folder, download=False))

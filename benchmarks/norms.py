@@ -26,7 +26,6 @@ from gnas.arch.architecture import load_genotype
 from gnas.arch.genotype import Genotype
 from gnas.data.benchmark import Benchmark
 from gnas.data.benchmarks import sbm
-from gnas.data.benchmarks.blocks import generate
 from gnas.model.network import Network
 from gnas.paper.archive import unpack_archive
 from gnas.run.protocol import TrainConfig
@@ -77,7 +76,7 @@ def drawn(name: str, graphs: int) -> Benchmark:
         whole = gnas.load(name)
         parts = {k: s.select(range(n)) for (k, s), n in zip(whole.splits().items(), counts, strict=True)}
         return dataclasses.replace(whole, **parts)
-    splits = {split: sbm.graph_set(name, part) for split, part in generate(sbm.MODELS[name], counts).items()}
+    splits = {split: sbm.graph_set(part) for split, part in sbm.generate_splits(sbm.MODELS[name], counts).items()}
     task = gnas.load(f"{name}-mini").task
     values = {"pattern": (3, 2), "cluster": (7, 6)}[name]
     task = dataclasses.replace(task, categories=(values[0],), num_outputs=values[1], labels=())

@@ -23,8 +23,7 @@ import gnas
 from gnas.arch import gap
 from gnas.arch.genotype import Genotype
 from gnas.compare.networks import Candidate
-from gnas.data.benchmark import Benchmark
-from gnas.data.measured import with_structure
+from gnas.data.benchmark import Benchmark, with_structure
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 from gnas.training.train import train

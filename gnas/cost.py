@@ -22,8 +22,7 @@ from typing import Any
 import torch
 
 from gnas.data.benchmark import Benchmark
-from gnas.data.benchmarks.catalogue import BENCHMARKS
-from gnas.data.benchmarks.named import find_patience
+from gnas.data.benchmarks import find_facts, find_patience
 from gnas.errors import InputError
 from gnas.files import read_config
 from gnas.run.settings import Settings
@@ -56,7 +55,7 @@ class Workload:
     @staticmethod
     def published(name: str) -> Workload:
         """A benchmark by its published figures: the data need not be there."""
-        facts = BENCHMARKS[name]
+        facts = find_facts(name)
         total = sum(facts.graphs)
         columns = facts.task.in_channels or len(facts.task.categories)
         return Workload(facts.graphs[0], facts.graphs[1], facts.nodes / total, facts.edges, columns, total)

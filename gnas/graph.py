@@ -172,8 +172,17 @@ class GraphSet:
     def edge_counts(self) -> Tensor:
         return self.edge_ptr.diff()
 
+    @property
+    def num_targets(self) -> int:
+        """Target rows that belong to the split."""
+        return self.y.size(0) if self.mask is None else int(self.mask.sum())
+
+    def targets(self) -> Tensor:
+        """Targets that belong to the split."""
+        return self.y if self.mask is None else self.y[self.mask]
+
     def nbytes(self) -> int:
-        """Bytes the tensors take."""
+        """Bytes that the tensors take."""
         tensors = (getattr(self, f.name) for f in dataclasses.fields(self))
         return sum(t.numel() * t.element_size() for t in tensors if isinstance(t, Tensor))
 

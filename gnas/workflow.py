@@ -15,8 +15,7 @@ import torch
 from gnas.arch.architecture import Architecture
 from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.compare.networks import Candidate, compare
-from gnas.data.benchmark import PATIENCE, Benchmark
-from gnas.data.measured import with_structure
+from gnas.data.benchmark import PATIENCE, Benchmark, with_structure
 from gnas.errors import InputError
 from gnas.jobs import Runner
 from gnas.model import baselines

@@ -9,7 +9,7 @@ from small import benchmark
 
 from gnas import cost
 from gnas.cost import Machine, Workload, estimate, usual_epochs
-from gnas.data.benchmarks.catalogue import BENCHMARKS
+from gnas.data.benchmarks import find_facts
 from gnas.errors import InputError
 from gnas.run.settings import Settings
 
@@ -70,7 +70,7 @@ def test_workloads() -> None:
     assert (work.graphs, work.val_graphs, work.all_graphs) == (len(data.train), len(data.val), 25)
     assert work.nodes * 25 == pytest.approx(sum(split.num_nodes for split in data.splits().values()))
     published = Workload.published("zinc")
-    assert (published.graphs, published.edges) == (10_000, BENCHMARKS["zinc"].edges)
+    assert (published.graphs, published.edges) == (10_000, find_facts("zinc").edges)
     assert replace(published, edges=2 * published.edges).store_mb() > published.store_mb() > 1
 
 

@@ -12,7 +12,7 @@ from tiny import untimed
 
 from gnas import workflow
 from gnas.compare import networks as comparison
-from gnas.data.measured import with_structure
+from gnas.data.benchmark import with_structure
 from gnas.errors import InputError, Interrupted
 from gnas.model import baselines
 from gnas.model.network import Network

@@ -1,4 +1,4 @@
-"""``gnas data``: which benchmarks there are, build their files, check them, pack your own graphs into one file."""
+"""``gnas data``: list the benchmarks, build their files, check them, pack your own graphs into one file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from gnas.cli.counting import counting
 from gnas.cli.options import examples
 from gnas.cli.screen import Screen
 from gnas.data import load
-from gnas.data.benchmarks.named import BENCHMARKS, facts, list_benchmarks
-from gnas.data.benchmarks.named import prepare as prepare_files
-from gnas.data.verify import check as check_benchmark
-from gnas.data.verify import megabytes
+from gnas.data.benchmarks import PUBLISHED, find_facts, list_benchmarks, prepare_benchmark
+from gnas.data.benchmarks.facts import check_benchmark
 from gnas.run.table import Column, Table, show_count
 
 data_app = typer.Typer(
@@ -54,15 +52,15 @@ def prepare_command(
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Build a benchmark's file once, so that loading it takes seconds. Interrupted, it goes on where it was."""
+    """Build a benchmark's file once, so that loading it takes seconds. After an interruption, run it again to continue."""
     screen = Screen(as_json, quiet)
-    if name not in BENCHMARKS:
-        facts(name)
+    if name not in PUBLISHED:
+        find_facts(name)
         screen.pair(name, "built in: nothing to prepare")
         screen.result({"name": name, "source": "built in", "file": None, "notes": []})
         return
     with counting(screen, name) as report:
-        found = prepare_files(
+        found = prepare_benchmark(
             name,
             data_root=data_root,
             seed=seed,
@@ -81,10 +79,10 @@ def check_command(
     name: Name, data_root: o.DataRoot = None, seed: Seed = 0, as_json: o.Json = False, quiet: o.Quiet = False
 ) -> None:
     """Verify a benchmark against its published statistics; exit code 1 if it differs."""
-    screen, known = Screen(as_json, quiet), facts(name)
+    screen, facts = Screen(as_json, quiet), find_facts(name)
     with counting(screen, name) as report:
         benchmark = load(name, data_root=data_root, seed=seed, on_progress=report)
-    checks, size = check_benchmark(benchmark, known), megabytes(benchmark)
+    checks, size = check_benchmark(benchmark, facts), benchmark.nbytes() / 1e6
     ok = all(c.ok for c in checks)
     screen.pair(name, benchmark.source)
     columns = (
@@ -102,10 +100,12 @@ def check_command(
     raise typer.Exit(0 if ok else 1)
 
 
-@data_app.command("pack", epilog=examples("gnas data pack tables/ -o graphs.npz"))
+@data_app.command("pack", epilog=examples("gnas data pack tables/ -o graphs.safetensors"))
 def pack_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="A benchmark's name, or the path of your own data.")],
-    out: Annotated[Path, typer.Option("--out", "--output", "-o", metavar="FILE", help="The .npz file to write.")],
+    out: Annotated[
+        Path, typer.Option("--out", "--output", "-o", metavar="FILE", help="The .safetensors file to write.")
+    ],
     target: o.Target = None,
     option: o.DataOption = None,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Of what is random in the data.")] = None,
@@ -114,17 +114,17 @@ def pack_command(
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Write graphs, splits and task into one safe .npz file that loads anywhere."""
+    """Write graphs, splits and task into one safe file that loads anywhere."""
     from gnas.cli.load import data_options, load_data
     from gnas.cli.report import refuse_existing
-    from gnas.data.own.bundle import pack
+    from gnas.data.storage import check_file_name, save_benchmark
     from gnas.run.settings import Settings
 
     screen = Screen(as_json, quiet)
-    refuse_existing(out, force)
+    refuse_existing(check_file_name(out), force)
     told = data_options(target, option) | ({} if seed is None else {"seed": seed})
     benchmark = load_data(screen, data, data_root, Settings().changed({"data": told}).data)
-    pack(benchmark, out)
+    save_benchmark(benchmark, out)
     counts = {split: len(graphs) for split, graphs in benchmark.splits().items()}
     screen.pair("written", f"{out}: {', '.join(f'{n:,} {split}' for split, n in counts.items())} graphs")
     screen.result({"file": str(out), **counts})

@@ -184,13 +184,15 @@ def _trial(_: Path | None) -> Iterator[Finding]:
 
 
 def _data(root: Path | None) -> Iterator[Finding]:
-    from gnas.data.benchmarks.named import list_benchmarks
-    from gnas.data.root import data_root, user_cache, writable
+    from gnas.data.benchmarks import list_benchmarks
+    from gnas.data.benchmarks.sources import find_data_root, is_writable, user_cache
 
-    folder = data_root(root)
+    folder = find_data_root(root)
     state = "" if folder.is_dir() else " (not there yet)"
     help_ = (
-        "" if writable(folder) or writable(user_cache()) else "neither it nor the cache can be written: set GNAS_DATA"
+        ""
+        if is_writable(folder) or is_writable(user_cache())
+        else "neither it nor the cache can be written: set GNAS_DATA"
     )
     yield Finding("data root", f"{folder}{state}", help_)
     for row in list_benchmarks(root):

@@ -13,7 +13,7 @@ from gnas.cli.load import data_options, load_data
 from gnas.cli.screen import Screen
 from gnas.cli.settings import check, resolve, setting_options, usual_preset
 from gnas.cost import Workload, estimate
-from gnas.data.benchmarks.catalogue import BENCHMARKS
+from gnas.data.benchmarks import PUBLISHED
 from gnas.errors import InputError
 from gnas.run.words import duration
 
@@ -24,7 +24,7 @@ def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root
     usual, _ = usual_preset(dataset, device)
     settings = resolve(usual, options["preset"], None, None, setting_options(options))
     check(settings, dataset)
-    if dataset in BENCHMARKS:
+    if dataset in PUBLISHED:
         work, source = Workload.published(dataset), "published figures"
     else:
         given = data_options(options["target"], options["data"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,6 @@ from gnas.cli.counting import counting
 from gnas.cli.screen import Screen
 from gnas.cli.settings import assignment
 from gnas.data import NAMES, Benchmark, load
-from gnas.data.describe import describe
-from gnas.errors import InputError
-
-_NAMES = (
-    *("level", "kind", "metric", "loss", "readout", "split"),
-    *("categorical", "fractions", "standardise", "skip_bad", "structure"),
-)
 
 
 def load_data(
@@ -26,24 +18,10 @@ def load_data(
     """The benchmark, described for people."""
     with counting(screen, dataset) as on_progress:
         more: dict[str, Any] = {"on_progress": on_progress} if dataset in NAMES else {}
-        try:
-            benchmark = load(dataset, data_root=data_root, **options, **more)
-        except InputError as error:
-            raise InputError(as_options(str(error))) from error
+        benchmark = load(dataset, data_root=data_root, **options, **more)
     if show:
-        screen.pair("data", describe(benchmark))
+        screen.pair("data", benchmark.describe())
     return benchmark
-
-
-def as_options(text: str) -> str:
-    """A message about arguments of ``load`` in the words of the command line.
-
-    >>> as_options("name it with target=; or set kind='regression'")
-    "name it with --target; or set --data kind='regression'"
-    """
-    return re.sub(r"\btarget=", "--target ", re.sub(rf"\b({'|'.join(_NAMES)})=", r"--data \1=", text)).replace(
-        " ;", ";"
-    )
 
 
 def data_options(

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from gnas import distributed
-from gnas.data.benchmarks.catalogue import BENCHMARKS
+from gnas.data.benchmarks import PUBLISHED
 from gnas.errors import InputError
 from gnas.model.baselines import BASELINES, check_name
 from gnas.model.operations import OPERATIONS
@@ -42,7 +42,7 @@ def pick_device(name: str | None, deterministic: bool = False) -> torch.device:
 
 def usual_preset(dataset: str, device: torch.device) -> tuple[str, str]:
     """The preset where none is named, and why it is this one."""
-    if dataset not in BENCHMARKS:
+    if dataset not in PUBLISHED:
         return "fast", "the default here; --preset paper for the paper's protocol"
     if device.type == "cuda":
         return "paper", "one of the paper's datasets, on a GPU"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -11,10 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnas.data.encoding import Encoding
+from gnas.data.encoding import Encoding, format_count
+from gnas.errors import InputError
 from gnas.graph import GraphSet
-from gnas.model.task import Task
+from gnas.model.structure import AUTO, measure_names, moments, varying
+from gnas.model.task import UNITS, Task
 
+SPLIT_NAMES = ("train", "val", "test")
 PATIENCE = 10  # epochs without a gain before the learning rate is reduced; PATTERN and CLUSTER have 5
 READER_VERSION = 1  # part of every fingerprint: raise it when the same file is read as other graphs
 
@@ -40,6 +45,28 @@ class Benchmark:
         """The three splits by name."""
         return {"train": self.train, "val": self.val, "test": self.test}
 
+    def nbytes(self) -> int:
+        """Bytes that the tensors of all splits take."""
+        return sum(graphs.nbytes() for graphs in self.splits().values())
+
+    def describe(self) -> str:
+        """A few lines to print: what the data is, what is predicted, how that was inferred, and what was odd."""
+        sets = list(self.splits().values())
+        shared = sets[0].x is sets[1].x
+        graphs = sets[:1] if shared else sets
+        count = sum(len(g) for g in graphs)
+        nodes, edges = sum(g.num_nodes for g in graphs), sum(g.num_edges for g in graphs)
+        unit = f"{self.task.level}s in {format_count(count, 'shared graph')}" if shared else "graphs"
+        rows = ", ".join(f"{g.num_targets if shared else len(g):,} {name}" for name, g in self.splits().items())
+        lines = [f"{self.name} ({self.source})", f"{unit}: {rows}", f"nodes: {nodes:,}; edges: {edges:,}"]
+        lines += _describe_task(self.task)
+        for name in ("edge_attr", "pos"):
+            value = getattr(self.train, name)
+            if value is not None:
+                lines.append(f"{name}: {format_count(value[:1].numel(), 'column')}, stored but not used")
+        reasons = self.encoding.reasons if self.encoding else ()
+        return "\n".join([*lines, *(f"inferred: {r}" for r in reasons), *(f"note: {n}" for n in self.notes)])
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all that decides a result: the graphs of each split, the task, the encoding and the reader's version.
@@ -57,6 +84,30 @@ class Benchmark:
         return hashlib.sha256(json.dumps(_round_floats(content), sort_keys=True).encode()).hexdigest()
 
 
+def _describe_task(task: Task) -> list[str]:
+    outputs = f"{task.num_outputs} classes"
+    if task.kind != "classification":
+        outputs = format_count(task.num_outputs, "target")
+    if task.labels:
+        outputs += f" ({', '.join(task.labels[:8])}{', ...' if len(task.labels) > 8 else ''})"
+    inputs = f"categories {task.categories}" if task.categories else f"{task.in_channels} continuous features"
+    if task.structure:
+        inputs += f"; of the graph: {', '.join(task.structure)}"
+    readout = f"; readout {task.readout}" if task.level == "graph" else ""
+    lines = [
+        f"task: {task.level} {task.kind}, {outputs}; loss {task.loss}; metric {UNITS[task.metric]}{readout}",
+        f"input: {inputs}",
+    ]
+    if any(s != 1 for s in task.scale):
+        moments_of_train = list(zip(task.center, task.scale, strict=False))[:4]
+        shown = ", ".join(f"{center:.4g} ± {scale:.4g}" for center, scale in moments_of_train)
+        lines.append(f"targets: standardised by train ({shown}) for training, reported in their own unit")
+    return lines
+
+
+# -- the fingerprint -----------------------------------------------------------------------------------------------
+
+
 def _describe_split(graphs: GraphSet, hashes: dict[int, str]) -> dict[str, Any]:
     values = {f.name: getattr(graphs, f.name) for f in fields(graphs)}
     for name, value in values.items():
@@ -68,15 +119,15 @@ def _describe_split(graphs: GraphSet, hashes: dict[int, str]) -> dict[str, Any]:
 
 
 def _describe_encoding(encoding: Encoding) -> dict[str, Any]:
-    """All but the caller's wording of the target and the reasons, which are words for people."""
-    return {name: value for name, value in encoding.to_dict().items() if name not in ("asked", "reasons")}
+    """All but the target as the caller named it and the reasons, which are words for people."""
+    return {name: value for name, value in encoding.to_dict().items() if name not in ("requested", "reasons")}
 
 
 def _hash_tensor(tensor: Tensor) -> str:
     content = tensor.detach().cpu().contiguous()
     digest = hashlib.sha256(f"{content.dtype} {tuple(content.shape)} ".encode())
     if content.numel():
-        digest.update(content.reshape(-1).view(torch.uint8).numpy())
+        digest.update(content.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
@@ -87,3 +138,91 @@ def _round_floats(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _round_floats(item) for key, item in value.items()}
     return [_round_floats(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+# -- benchmarks whose nodes read measures of their graph -----------------------------------------------------------
+
+
+def with_structure(benchmark: Benchmark, requested: str | Sequence[str] | None) -> Benchmark:
+    """The benchmark with a task that reads these measures (``size``, ``degree``), standardised over train.
+
+    ``auto`` selects the measures that differ from node to node, and none where neighbours are sampled; None changes
+    nothing.
+    """
+    if requested is None:
+        return benchmark
+    names = measure_names(requested)
+    if AUTO in names:
+        names = () if benchmark.train.sample_neighbors else varying(benchmark.train)
+    if names and benchmark.train.sample_neighbors:
+        raise InputError(
+            "structure cannot be measured where neighbours are sampled, because a batch holds parts of graphs: "
+            "leave structure out, or set sample_neighbors=none"
+        )
+    center, scale = moments(benchmark.train, names)
+    task = dataclasses.replace(benchmark.task, structure=names, structure_center=center, structure_scale=scale)
+    return dataclasses.replace(benchmark, task=task)
+
+
+# -- graphs too large to be computed whole: their neighbours are sampled -------------------------------------------
+
+# A supernet of 3 cells and 32 channels needs about 4 GB for a graph of this size, gradients included.
+WHOLE_NODES, WHOLE_EDGES = 100_000, 2_000_000
+DEFAULT_HOPS = (10, 5)
+ALL = -1  # every neighbour, as in PyG
+
+Hops = Sequence[int] | str | None  # neighbours per hop, as a caller writes them
+
+
+def check_sample_neighbors(requested: Hops) -> tuple[int, ...] | None:
+    """Neighbours per hop; empty: whole graphs (``none``); None: decided by the size of the graphs.
+
+    >>> check_sample_neighbors("10,5")
+    (10, 5)
+    """
+    if requested is None:
+        return None
+    words = requested.replace(",", " ").split() if isinstance(requested, str) else list(requested)
+    if words in (["none"], []):
+        return ()
+    try:
+        numbers = tuple(int(word) for word in words)
+    except (TypeError, ValueError):
+        numbers = (0,)
+    if not all(number == ALL or number > 0 for number in numbers):
+        raise InputError(
+            f"sample_neighbors is {requested!r}; give a number per hop, such as 10,5 (-1: all neighbours), or none"
+        )
+    return numbers
+
+
+def is_large(graphs: GraphSet) -> bool:
+    """Whether the targets are nodes of a graph too large to be computed whole."""
+    if graphs.level != "node" or not len(graphs):
+        return False
+    return int(graphs.node_counts.max()) > WHOLE_NODES or int(graphs.edge_counts.max()) > WHOLE_EDGES
+
+
+def with_sampling(benchmark: Benchmark, requested: Hops) -> Benchmark:
+    """The benchmark with batches of sampled neighbourhoods, if requested or if a graph is large; a note says so."""
+    hops = check_sample_neighbors(requested)
+    if hops is None:
+        hops = DEFAULT_HOPS if any(is_large(split) for split in benchmark.splits().values()) else ()
+    if not hops:
+        return benchmark
+    if benchmark.task.level != "node":
+        raise InputError(
+            f"sample_neighbors needs targets of nodes; {benchmark.name} has targets of {benchmark.task.level}s, so its "
+            "batches hold whole graphs"
+        )
+    before = benchmark.train.sample_neighbors
+    replaced = {_sampling_note(before, automatic) for automatic in (True, False)}
+    notes = (*(n for n in benchmark.notes if n not in replaced), _sampling_note(hops, requested is None))
+    splits = {name: dataclasses.replace(split, sample_neighbors=hops) for name, split in benchmark.splits().items()}
+    return dataclasses.replace(benchmark, **splits, notes=notes)  # type: ignore[arg-type]
+
+
+def _sampling_note(hops: Sequence[int], automatic: bool) -> str:
+    numbers = ", ".join("all" if number == ALL else str(number) for number in hops)
+    reason = f" (a graph has more than {WHOLE_NODES:,} nodes or {WHOLE_EDGES:,} edges)" if automatic else ""
+    return f"neighbours are sampled, hop by hop: {numbers}{reason}; the size of a batch counts its seed nodes alone"

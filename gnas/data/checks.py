@@ -1,4 +1,4 @@
-"""What must hold before anything is learned: one clear line for an error, a note for what is only odd."""
+"""What must hold before a training: an error line for what is wrong, a note for what is only odd."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from gnas.data.encoding import Encoding, counted
-from gnas.data.own.raw import RawGraphs, flat_edges
+from gnas.data.encoding import Encoding, format_count
+from gnas.data.own.raw import RawGraphs
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.model.task import Task
 
 
-def check_structure(raw: RawGraphs) -> tuple[str, ...]:
-    """Graphs have nodes and edges join nodes that exist; returns notes on loops, repeats and one-way edges."""
+def check_raw_graphs(raw: RawGraphs) -> tuple[str, ...]:
+    """Check that graphs have nodes and that edges join existing nodes; return notes on odd edges."""
     if not len(raw):
         raise InputError(f"{raw.name}: no graphs")
     empty = np.flatnonzero(raw.node_counts == 0)
@@ -30,12 +30,12 @@ def check_structure(raw: RawGraphs) -> tuple[str, ...]:
             f"{raw.edge_place(row)}: {('source', 'target')[end]} {raw.edge_index[end, row]} is not a node; "
             f"the graph has {limit[row]} nodes, numbered from 0"
         )
-    return edge_notes(raw)
+    return note_odd_edges(raw)
 
 
-def edge_notes(raw: RawGraphs) -> tuple[str, ...]:
-    """Self-loops, repeated edges and edges without their reverse, counted."""
-    source, target = flat_edges(raw.node_counts, raw.edge_counts, raw.edge_index)
+def note_odd_edges(raw: RawGraphs) -> tuple[str, ...]:
+    """Notes that count self-loops, repeated edges and edges without their reverse."""
+    source, target = raw.flat_edges()
     total = int(raw.node_counts.sum())
     keys = np.sort(source * total + target)
     distinct = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
@@ -49,43 +49,35 @@ def edge_notes(raw: RawGraphs) -> tuple[str, ...]:
     if not len(keys):
         notes.append("no graph has an edge")
     if loops:
-        notes.append(f"{counted(loops, 'self-loop')}, kept")
+        notes.append(f"{format_count(loops, 'self-loop')}")
     if len(keys) > len(distinct):
-        notes.append(f"{counted(len(keys) - len(distinct), 'repeated edge')}, kept (each counts again)")
+        notes.append(f"{format_count(len(keys) - len(distinct), 'repeated edge')}: each one counts")
     if alone:
         share = "no edge has" if alone == len(reverse) else f"{alone} of {len(reverse)} edges do not have"
-        notes.append(f"directed: {share} the reverse edge; if both directions were meant, add it")
+        notes.append(f"directed: {share} the reverse edge; if both directions are meant, add it")
     return tuple(notes)
 
 
 def check_splits(splits: Mapping[str, GraphSet], task: Task, advice: str = "") -> None:
-    """No split is empty and, for classes, every one has a training example."""
+    """Check that no split is empty and that every class has a training example."""
     for name, graphs in splits.items():
-        if not count_rows(graphs):
+        if not graphs.num_targets:
             raise InputError(f"the {name} split is empty{advice}")
     if task.kind == "classification":
         train = splits["train"]
-        if task.num_outputs > count_rows(train):
-            raise InputError(f"{task.num_outputs} classes, but only {count_rows(train)} training examples")
-        seen = torch.bincount(split_targets(train), minlength=task.num_outputs)
+        if task.num_outputs > train.num_targets:
+            raise InputError(f"{task.num_outputs} classes, but only {train.num_targets} training examples")
+        seen = torch.bincount(train.targets(), minlength=task.num_outputs)
         missing = [task.labels[i] if task.labels else str(i) for i in torch.nonzero(seen == 0).flatten().tolist()]
         if missing:
             what = f"class {missing[0]!r}" + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else "")
-            raise InputError(f"{what} has no training example; add some, merge classes, or use split='stratified'")
-
-
-def count_rows(graphs: GraphSet) -> int:
-    """Target rows that belong to the split."""
-    return graphs.y.size(0) if graphs.mask is None else int(graphs.mask.sum())
-
-
-def split_targets(graphs: GraphSet) -> torch.Tensor:
-    """Targets that belong to the split."""
-    return graphs.y if graphs.mask is None else graphs.y[graphs.mask]
+            raise InputError(
+                f"{what} has no training example; add some, merge classes, or set the data option split=stratified"
+            )
 
 
 def check_graph_set(graphs: GraphSet, task: Task, where: str) -> None:
-    """A set of graphs read from a file is what it says: shapes, pointers, node numbers, categories, targets."""
+    """Check a set of graphs read from a file: shapes, pointers, node numbers, categories, targets."""
     if graphs.level != task.level:
         raise InputError(f"{where}: targets are at {graphs.level} level, the task is at {task.level} level")
     _check_pointers(graphs, task, where)
@@ -95,7 +87,7 @@ def check_graph_set(graphs: GraphSet, task: Task, where: str) -> None:
 
 
 def check_task(task: Task, where: str) -> None:
-    """Numbers of a task read from a file make sense."""
+    """Check the numbers of a task read from a file."""
     sizes = (*task.categories, task.num_outputs)
     if not all(0 < s < 2**31 for s in sizes) or not 0 <= task.in_channels < 2**31:
         raise InputError(f"{where}: a task of {task.num_outputs} outputs from {task.categories or task.in_channels}")
@@ -110,7 +102,7 @@ def check_task(task: Task, where: str) -> None:
 
 
 def check_encoding(encoding: Encoding, task: Task, where: str) -> None:
-    """An encoding gives what the task reads."""
+    """Check that an encoding gives what the task reads."""
     gives = (encoding.level, encoding.kind, encoding.categories, encoding.in_channels)
     reads = (task.level, task.kind, task.categories, task.in_channels)
     if gives != reads:
@@ -149,7 +141,7 @@ def _check_edges(graphs: GraphSet, where: str) -> None:
     if bool(wrong.any()):
         edge = int(wrong.any(0).nonzero()[0])
         number = int(torch.searchsorted(graphs.edge_ptr, edge, right=True)) - 1
-        raise InputError(f"{where} graph {number}: an edge joins a node that is not there")
+        raise InputError(f"{where} graph {number}: an edge joins a node that does not exist")
     graph = torch.repeat_interleave(torch.arange(len(graphs)), graphs.edge_counts)
     source, target = graphs.edge_index.long()
     largest = int(graphs.node_counts.max())
@@ -182,7 +174,7 @@ def _check_targets(graphs: GraphSet, task: Task, where: str) -> None:
         _shape(where, "mask", graphs.mask, (rows,))
         if graphs.mask.dtype != torch.bool:
             raise InputError(f"{where}: mask holds {graphs.mask.dtype}; bool is needed")
-    y = split_targets(graphs)
+    y = graphs.targets()
     if classes and (y.is_floating_point() or (len(y) and not 0 <= int(y.min()) <= int(y.max()) < task.num_outputs)):
         raise InputError(f"{where}: y must hold classes 0..{task.num_outputs - 1}")
     if not classes and not (y.is_floating_point() and bool(torch.isfinite(y).all())):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnas.data.benchmarks.kekule import double_bonds
-from gnas.data.cache import Array
+from gnas.data.encoding import Array
 from gnas.errors import InputError
 
 # The 28 atom tokens of ZINC in the order of their numbers: symbol, hydrogens written out in the SMILES, charge.
@@ -34,8 +34,8 @@ class Molecule:
         return np.array([vocabulary.index(a) for a in self.atoms], np.uint8)
 
 
-def read_smiles(text: str) -> Molecule:
-    """Parse one SMILES; ``InputError`` if it is no molecule."""
+def parse_smiles(text: str) -> Molecule:
+    """Parse one SMILES; ``InputError`` if it is not a molecule."""
     chem = import_rdkit()
     molecule = chem.MolFromSmiles(text) if text else None
     if molecule is None or not molecule.GetNumAtoms():
@@ -63,7 +63,7 @@ def _bond_types(chem: Any, molecule: Any) -> list[int]:
         for bond in molecule.GetAtomWithIdx(atom).GetBonds():
             if bond.GetIsAromatic():
                 neighbors[atom].append(bond.GetOtherAtomIdx(atom))
-    pairs = {frozenset(pair) for pair in double_bonds(neighbors, frozenset(needy))}
+    pairs = {frozenset(pair) for pair in pair_double_bonds(neighbors, frozenset(needy))}
     for bond in aromatic if pairs else ():
         types[bond.GetIdx()] = 2 if frozenset((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())) in pairs else 1
     return types
@@ -83,3 +83,45 @@ def import_rdkit() -> Any:
         raise InputError("reading SMILES needs rdkit: pip install gnas[chem]") from None
     DisableLog("rdApp.*")
     return Chem
+
+
+# -- aromatic rings ------------------------------------------------------------------------------------------------
+#
+# A ring system can be written with single and double bonds in several ways. Current rdkit takes a canonical one; the
+# published ZINC graphs hold the choice of rdkit before 2023: walk the ring system breadth-first from its first atom, pair
+# each atom that needs a double bond with its first neighbour that needs one too, and go back to the last choice when an
+# atom is left over.
+
+
+class _State(NamedTuple):
+    queue: tuple[int, ...]
+    done: frozenset[int]
+    needy: frozenset[int]  # atoms still without their double bond
+    pairs: tuple[tuple[int, int], ...]
+
+
+def pair_double_bonds(neighbors: Mapping[int, Sequence[int]], needy: frozenset[int]) -> tuple[tuple[int, int], ...]:
+    """Pair up the atoms in ``needy`` along aromatic bonds; ``neighbors`` lists those bonds for every aromatic atom."""
+    state, choices = _State((), frozenset(), needy, ()), list[tuple[_State, int, tuple[int, ...]]]()
+    while len(state.done) < len(neighbors):
+        atom = state.queue[0] if state.queue else min(a for a in neighbors if a not in state.done)
+        state = _visit(state, atom, neighbors)
+        if atom not in state.needy:
+            continue
+        options = tuple(n for n in neighbors[atom] if n in state.needy)
+        if not options:  # a wrong choice earlier
+            if not choices:
+                return ()
+            state, atom, options = choices.pop()
+        if options[1:]:
+            choices.append((state, atom, options[1:]))
+        pair = (atom, options[0])
+        state = state._replace(needy=state.needy - set(pair), pairs=(*state.pairs, pair))
+    return state.pairs
+
+
+def _visit(state: _State, atom: int, neighbors: Mapping[int, Sequence[int]]) -> _State:
+    done = state.done | {atom}
+    queue = tuple(a for a in state.queue if a != atom)
+    new = tuple(n for n in neighbors[atom] if n not in done and n not in queue)
+    return state._replace(queue=queue + new, done=done)

@@ -24,7 +24,7 @@ def check_fractions(fractions: Sequence[float]) -> Fractions:
     return train, val, test
 
 
-def sizes(count: int, fractions: Fractions) -> tuple[int, int, int]:
+def split_sizes(count: int, fractions: Fractions) -> tuple[int, int, int]:
     """Sizes of the three splits; from three rows on, none is empty."""
     val, test = (round(count * f) for f in fractions[1:])
     if count >= 3:
@@ -35,9 +35,9 @@ def sizes(count: int, fractions: Fractions) -> tuple[int, int, int]:
 
 
 def random_split(count: int, fractions: Fractions = DEFAULT_FRACTIONS, seed: int = 0) -> Array:
-    """Every row in one split, by chance."""
+    """Every row in one split, at random."""
     codes = np.empty(count, np.int8)
-    codes[_random(seed).permutation(count)] = np.repeat(np.arange(3), sizes(count, fractions))
+    codes[_random(seed).permutation(count)] = np.repeat(np.arange(3), split_sizes(count, fractions))
     return codes
 
 
@@ -56,11 +56,11 @@ def stratified_split(classes: Array, fractions: Fractions = DEFAULT_FRACTIONS, s
 def _apportion(counts: Array, fractions: Fractions) -> Array:
     """How many rows of each class go to each split.
 
-    Quotas are rounded on the running total, so that the rounding of one class is made good by the next.
+    Quotas are rounded on the running total, so that the rounding of one class is corrected by the next.
     """
     total = np.concatenate([[0], counts.cumsum()])
     val, test = (np.diff(np.floor(total * f + 0.5).astype(np.int64)) for f in fractions[1:])
-    over = np.maximum(val + test - (counts - 1), 0)  # train keeps one row of every class
+    over = np.maximum(val + test - (counts - 1), 0)  # train has at least one row of every class
     from_test = np.minimum(over, test)
     val, test = val - (over - from_test), test - from_test
     for part in (val, test):
@@ -73,12 +73,12 @@ def _apportion(counts: Array, fractions: Fractions) -> Array:
 def scaffold_split(scaffolds: Sequence[str], fractions: Fractions = DEFAULT_FRACTIONS, seed: int = 0) -> Array:
     """Molecules of one scaffold stay together: the largest groups fill train, then val, then test.
 
-    Groups of one size come in an order the seed decides; three groups or more leave no split empty.
+    The seed decides the order of groups of one size; with three groups or more no split is empty.
     """
     _, group, counts = np.unique(np.array(scaffolds, dtype=np.str_), return_inverse=True, return_counts=True)
     shuffled = _random(seed).permutation(len(counts))
     order = shuffled[np.argsort(-counts[shuffled], kind="stable")]
-    code, room = np.empty(len(counts), np.int8), np.array(sizes(len(scaffolds), fractions))
+    code, room = np.empty(len(counts), np.int8), np.array(split_sizes(len(scaffolds), fractions))
     used: set[int] = set()
     for left, one in zip(range(len(order), 0, -1), order.tolist(), strict=True):
         empty = [k for k in range(3) if k not in used]
@@ -90,7 +90,7 @@ def scaffold_split(scaffolds: Sequence[str], fractions: Fractions = DEFAULT_FRAC
 
 
 def check_seed(seed: int) -> int:
-    """A seed numpy takes."""
+    """A seed that numpy accepts."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
         raise InputError(f"seed {seed!r} must be a whole number from 0 to 2**32 - 1")
     return int(seed)

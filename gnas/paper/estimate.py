@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from gnas.cost import Machine, Workload, machine, usual_epochs
-from gnas.data.benchmarks.named import facts
+from gnas.data.benchmarks import find_facts
 from gnas.errors import InputError
 from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
 from gnas.paper.results import Results
@@ -71,7 +71,7 @@ class Estimator:
         return settings.search.epochs * trials * each
 
     def _epoch(self, kind: str, source: Source, batch: int, cells: int, channels: int, seeds: int = 1) -> float:
-        size, zinc = facts(source.name), facts("zinc")
+        size, zinc = find_facts(source.name), find_facts("zinc")
         if self.machine is None:
             times = sum(size.graphs) / sum(zinc.graphs) * (size.edges / zinc.edges) ** GROWTH
             return (SEARCH if kind == "search" else TRAINING) * max(cells, 1) * times

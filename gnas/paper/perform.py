@@ -12,7 +12,7 @@ import torch
 from gnas.compare.networks import compare
 from gnas.compare.strategies import compare_strategies
 from gnas.data import Benchmark
-from gnas.data.measured import with_structure
+from gnas.data.benchmark import with_structure
 from gnas.errors import InputError
 from gnas.paper.archive import copy_run
 from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gnas.data.benchmarks.catalogue import BENCHMARKS
+from gnas.data.benchmarks import find_facts
 from gnas.model.task import decimals
 from gnas.paper.catalogue import ENTRIES, SEARCHED_DEPTH, Request, depth_jobs, entries, standard_job, strategies_job
 from gnas.paper.findings import check_findings, count_operations
@@ -183,7 +183,7 @@ def datasets_table(request: Request, results: Results, failed: Failures) -> list
     """Graphs and nodes of the datasets."""
     rows, notes = [], []
     for name in (name for name in DATASETS if not request.datasets or name in request.datasets):
-        facts, run = BENCHMARKS[name], DataJob(request.scale.sources[name])
+        facts, run = find_facts(name), DataJob(request.scale.sources[name])
         data = results.find_data(run)
         row: dict[str, Any] = {"dataset": name, "task": f"{facts.task.level} {facts.task.kind}"}
         row |= {"paper_graphs": sum(facts.graphs), "paper_nodes": f"{facts.smallest}-{facts.largest}"}

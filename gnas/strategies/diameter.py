@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gnas.data.sources import Progress, no_progress
+from gnas.data.benchmarks.sources import Progress, no_progress
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gnas.data.large import ALL, check_sample_neighbors
+from gnas.data.benchmark import ALL, check_sample_neighbors
 from gnas.errors import InputError
 from gnas.graph import GraphBatch, GraphSet, Neighbors
 from gnas.training.store import Capacity, GraphStore, Planned, Store, moved

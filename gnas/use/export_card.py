@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
-from gnas.data.encoding import Encoding, some
+from gnas.data.encoding import Encoding, format_list
 from gnas.model.export_code import safe_text
 from gnas.model.network import Network
 from gnas.model.task import UNITS, Task, decimals
@@ -93,7 +93,7 @@ def _usage(task: Task) -> str:
 
 def _inputs(task: Task, encoding: Encoding | None) -> str:
     if encoding is None:
-        sizes = some(task.categories)
+        sizes = format_list(task.categories)
         if task.categories:
             return f"`x` holds {len(task.categories)} columns of categories, counted from 0: {sizes} values."
         return f"`x` holds {task.in_channels} columns of floats."

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gnas.data.benchmark import DEFAULT_HOPS, is_large
 from gnas.data.encoding import Encoding
-from gnas.data.large import USUAL, is_large
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.graph import GraphSet
@@ -160,7 +160,7 @@ def infer(
     """Class probabilities, or targets in their own unit: one row for each graph, node or edge of the set, in its order."""
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; it must be at least 1")
-    hops = graphs.sample_neighbors or (USUAL if is_large(graphs) else ())
+    hops = graphs.sample_neighbors or (DEFAULT_HOPS if is_large(graphs) else ())
     store = open_store(dataclasses.replace(graphs, mask=None, sample_neighbors=hops), as_device(device))
     model, task = model.to(as_device(device)).eval(), model.task
     found = []

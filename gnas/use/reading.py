@@ -11,12 +11,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gnas.data import NAMES, load, unknown
+from gnas.data import load, unknown_data
 from gnas.data.benchmark import Benchmark
+from gnas.data.benchmarks import is_dataset
 from gnas.data.checks import check_graph_set
 from gnas.data.encoding import Array, Encoding
-from gnas.data.own.custom import encode
-from gnas.data.own.sequences import parts_of
+from gnas.data.own.load import encode_graphs
+from gnas.data.own.pyg import collect_graphs
+from gnas.data.storage import SUFFIXES
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.model.task import Task
@@ -59,21 +61,21 @@ def read_graphs(
         benchmark = data if isinstance(data, Benchmark) else load(data, data_root=data_root)
         return NewGraphs(_test_split(benchmark, task, encoding))
     if isinstance(data, str) and not _exists(data):
-        raise InputError(unknown(data))
-    parts = None if isinstance(data, str | Path) else parts_of(data)
+        raise unknown_data(data)
+    parts = None if isinstance(data, str | Path) else collect_graphs(data)
     if parts is None or not parts.graphs or not all(isinstance(g, Data) for g in parts.graphs):
-        found = encode(data, encoding, task, skip_bad)
-        return NewGraphs(found.graphs, None, found.smiles, found.kept, found.notes)
+        found = encode_graphs(data, encoding, task, skip_bad)
+        return NewGraphs(found.graphs, None, found.smiles, found.rows, found.notes)
     graphs = parts.graphs if targets else [_without_target(graph) for graph in parts.graphs]
     order = _edge_order(graphs) if task.level == "edge" else None
-    return NewGraphs(encode(graphs, encoding, task, skip_bad).graphs, order)
+    return NewGraphs(encode_graphs(graphs, encoding, task, skip_bad).graphs, order)
 
 
 def is_benchmark(data: Any) -> bool:
     """Whether ``data`` is, or names, graphs with their task and splits made: nothing is to be inferred."""
-    if isinstance(data, Benchmark) or (isinstance(data, str) and data in NAMES):
+    if isinstance(data, Benchmark) or (isinstance(data, str) and is_dataset(data)):
         return True
-    return isinstance(data, str | Path) and Path(data).suffix.lower() == ".npz"
+    return isinstance(data, str | Path) and Path(data).suffix.lower() in SUFFIXES
 
 
 def _exists(text: str) -> bool:

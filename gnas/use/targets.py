@@ -14,14 +14,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gnas.data.benchmark import Benchmark
-from gnas.data.own.sequences import parts_of
+from gnas.data.own.pyg import collect_graphs
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 
 
 def with_targets(dataset: Any, y: Any) -> tuple[list[Data], tuple[str, ...]]:
     """Copies of a list of graphs with these targets, one entry for each graph; texts become class numbers and names."""
-    parts = parts_of(dataset)
+    parts = collect_graphs(dataset)
     if parts is None or not all(isinstance(graph, Data) for graph in parts.graphs):
         raise InputError("y goes with a list of PyG Data; other data bring their own targets")
     if len(parts.graphs) != len(y):

@@ -11,7 +11,7 @@ from gnas import Task
 from gnas.arch.architecture import read_architecture
 from gnas.arch.shipped import FOLDER, genotype_file, recipe
 from gnas.cli.networks import num_weights
-from gnas.data.benchmarks.named import find_patience
+from gnas.data.benchmarks import find_patience
 from gnas.errors import InputError
 from gnas.paper.archive import unpack_archive
 from gnas.run.folder import Run

@@ -90,7 +90,7 @@ def test_data_is_reached_through_the_door() -> None:
         ("data", "list"),
         ("data", "prepare", "digits"),
         ("data", "check", "cluster-mini"),
-        ("data", "pack", "cluster-mini", "-o", "graphs.npz"),
+        ("data", "pack", "cluster-mini", "-o", "graphs.safetensors"),
         ("runs", "list", "."),
         ("doctor",),
         ("draw", "--formula", "mean", "-o", "mean.svg"),

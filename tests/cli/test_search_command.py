@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from terminal import TINY, Ended, fingerprint, gnas, one_line
 
-from gnas.cli.load import as_options, data_options
+from gnas.cli.load import data_options
 from gnas.run.settings import Settings
 
 
@@ -153,8 +153,7 @@ def test_messages_about_the_data_speak_of_options() -> None:
     Path("two.csv").write_text("smiles,logP,name\nCCO,0.1,a\nCCN,0.2,b\n")
     ended = gnas("search", "two.csv")
     assert ended.code == 2
-    assert "name it with --target; columns:" in ended.err
-    assert as_options("set skip_bad=True") == "set --data skip_bad=True"
+    assert "name it with the data option target; columns:" in ended.err
     texts = ["split=scaffold", "seed=3", "skip_bad=yes", "fractions=0.8,0.1,0.1", "categorical=x,y"]
     assert Settings().changed({"data": data_options(["a"], texts)}).data == {
         "split": "scaffold",

@@ -12,7 +12,7 @@ from small import benchmark, transductive
 import gnas
 from gnas.data import benchmark as module
 from gnas.data.benchmark import Benchmark
-from gnas.data.benchmarks.named import NAMES, facts, find_patience
+from gnas.data.benchmarks import NAMES, find_facts, find_patience
 
 MOLECULES = "smiles,logP,tpsa\nCCO,0.1,20.2\nCCN,0.2,26.0\nCCC,1.4,0.1\nc1ccccc1,1.7,0.2\nCO,-0.4,20.3\nCC,1.0,0.3\n"
 
@@ -124,9 +124,9 @@ def test_shared_tensors_are_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_benchmarks_carry_the_patience_of_their_protocol() -> None:
-    short = {name for name in NAMES if facts(name).patience == 5}
+    short = {name for name in NAMES if find_facts(name).patience == 5}
     assert short == {"pattern", "cluster", "pattern-mini", "cluster-mini"}
-    assert {facts(name).patience for name in NAMES} == {5, 10}
+    assert {find_facts(name).patience for name in NAMES} == {5, 10}
     assert (gnas.load("cluster-mini").patience, gnas.load("molecules-mini").patience, benchmark().patience) == (
         5,
         10,

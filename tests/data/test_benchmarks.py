@@ -14,16 +14,15 @@ from torch_geometric.data import Data
 from typer.testing import CliRunner
 
 from gnas.cli.data import data_app
-from gnas.data import NAMES, download, load
-from gnas.data.benchmarks import sbm, superpixels, zinc
-from gnas.data.benchmarks.catalogue import BENCHMARKS, SPLITS, Facts
-from gnas.data.benchmarks.named import list_benchmarks, prepare
-from gnas.data.cache import BrokenFile, read_arrays, write_arrays
-from gnas.data.root import cache_folder, data_root, user_cache
-from gnas.data.sources import Options
-from gnas.data.verify import check, edge_fault
+from gnas.data import NAMES, load
+from gnas.data.benchmark import SPLIT_NAMES
+from gnas.data.benchmarks import DATASETS, PUBLISHED, find_facts, list_benchmarks, prepare_benchmark, sources
+from gnas.data.benchmarks.facts import check_benchmark, find_edge_fault
+from gnas.data.benchmarks.sources import Request, cache_folder, find_data_root, user_cache
+from gnas.data.storage import read_arrays, write_arrays
 from gnas.errors import InputError
 from gnas.graph import GraphSet
+from gnas.tensors import write_tensors
 
 runner = CliRunner()
 
@@ -36,12 +35,17 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache/gnas/data"
 
 
+def change_facts(monkeypatch: pytest.MonkeyPatch, name: str, **changes: object) -> None:
+    dataset = DATASETS[name]
+    facts = dataclasses.replace(dataset.facts, **changes)
+    monkeypatch.setitem(DATASETS, name, dataclasses.replace(dataset, facts=facts))
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """PATTERN and CLUSTER of a few graphs."""
     for name in ("pattern", "cluster"):
-        few = dataclasses.replace(BENCHMARKS[name], graphs=(20, 10, 10), nodes=40 * 118, tolerance=0.2, slack=60)
-        monkeypatch.setitem(BENCHMARKS, name, few)
+        change_facts(monkeypatch, name, graphs=(20, 10, 10), nodes=40 * 118, tolerance=0.2, slack=60)
 
 
 def test_names() -> None:
@@ -72,7 +76,7 @@ def test_names() -> None:
 def test_tasks_are_those_of_the_protocol(
     name: str, level: str, outputs: int, inputs: tuple[int] | int, loss: str, metric: str
 ) -> None:
-    task = BENCHMARKS[name].task
+    task = find_facts(name).task
     found = (task.level, task.num_outputs, task.categories or task.in_channels, task.loss, task.metric)
     assert found == (level, outputs, inputs, loss, metric)
 
@@ -85,7 +89,7 @@ def test_an_unknown_name_lists_the_names(name: str) -> None:
 
 
 def test_an_unknown_setting_is_said() -> None:
-    with pytest.raises(InputError, match=r"takes no 'colour'.*edge_attr"):
+    with pytest.raises(InputError, match=r"has no option 'colour'.*edge_attr"):
         load("digits", colour=1)
     assert load("digits", metric="class_accuracy").task.metric == "class_accuracy"
 
@@ -94,24 +98,24 @@ def test_the_data_root_is_the_argument_then_the_variable_then_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path
 ) -> None:
     monkeypatch.delenv("GNAS_DATA", raising=False)
-    assert data_root() == user_cache() == own_cache
+    assert find_data_root() == user_cache() == own_cache
     monkeypatch.setenv("GNAS_DATA", str(tmp_path / "named"))
-    assert data_root() == tmp_path / "named"
-    assert data_root(tmp_path / "asked") == tmp_path / "asked"
+    assert find_data_root() == tmp_path / "named"
+    assert find_data_root(tmp_path / "asked") == tmp_path / "asked"
 
 
 @pytest.mark.usefixtures("small")
 def test_a_generated_benchmark_is_kept_and_read_back(tmp_path: Path) -> None:
     first, again = (load("pattern", data_root=tmp_path) for _ in range(2))
     assert first.source == "generator: drawn from the seed"
-    assert again.source == "prepared: pattern/pattern.npz (from generator: drawn from the seed)"
+    assert again.source == "prepared: pattern/pattern.safetensors (from generator: drawn from the seed)"
     for a, b in zip(first.splits().values(), again.splits().values(), strict=True):
         assert torch.equal(a.edge_index, b.edge_index)
         assert torch.equal(a.x, b.x)
         assert torch.equal(a.y, b.y)
     other = load("pattern", data_root=tmp_path, seed=1)
     assert not torch.equal(other.train.node_ptr, first.train.node_ptr)
-    assert (tmp_path / "pattern/pattern-seed1.npz").is_file()
+    assert (tmp_path / "pattern/pattern-seed1.safetensors").is_file()
 
 
 @pytest.mark.usefixtures("small")
@@ -121,7 +125,7 @@ def test_a_read_only_root_is_left_alone(tmp_path: Path, own_cache: Path) -> None
     (root / "cluster").chmod(0o555)
     root.chmod(0o555)
     assert cache_folder(root, "cluster") == own_cache / "cluster"
-    assert prepare("cluster", data_root=root).path == own_cache / "cluster/cluster.npz"
+    assert prepare_benchmark("cluster", data_root=root).path == own_cache / "cluster/cluster.safetensors"
     assert list((root / "cluster").iterdir()) == []
     assert load("cluster", data_root=root).source.startswith("prepared")
 
@@ -129,7 +133,7 @@ def test_a_read_only_root_is_left_alone(tmp_path: Path, own_cache: Path) -> None
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("fault", ["cut", "flip", "other", "format", "short"])
 def test_a_broken_prepared_file_is_said_and_built_again(fault: str, tmp_path: Path) -> None:
-    good, path = load("cluster", data_root=tmp_path), tmp_path / "cluster/cluster.npz"
+    good, path = load("cluster", data_root=tmp_path), tmp_path / "cluster/cluster.safetensors"
     content = bytearray(path.read_bytes())
     if fault == "cut":
         path.write_bytes(content[: len(content) // 2])
@@ -137,13 +141,14 @@ def test_a_broken_prepared_file_is_said_and_built_again(fault: str, tmp_path: Pa
         content[len(content) // 2] ^= 0xFF
         path.write_bytes(content)
     elif fault == "other":
-        np.savez(path, x=np.arange(3))
+        write_tensors(path, "gnas-checkpoint-1", "{}", {"x": torch.arange(3)})
     else:
         arrays, about = read_arrays(path)
         arrays = {k: v for k, v in arrays.items() if k != "val.source"} if fault == "short" else arrays
         write_arrays(path, arrays, about)
         if fault == "format":
-            np.savez(path, **{**dict(np.load(path)), "format": np.array(99)})
+            tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+            write_tensors(path, "gnas-arrays-99", "{}", tensors)
     with pytest.warns(UserWarning, match="built again"):
         mended = load("cluster", data_root=tmp_path)
     assert mended.source.startswith("generator")
@@ -192,8 +197,8 @@ def fake(name: str, split: str, folder: Path) -> Iterable[Data]:
 
 @pytest.mark.parametrize("name", ["zinc", "pattern", "mnist"])
 def test_a_download_is_the_third_source(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download, "fetch_with_pyg", fake)
-    monkeypatch.setitem(BENCHMARKS, name, dataclasses.replace(BENCHMARKS[name], graphs=(2, 2, 2)))
+    monkeypatch.setattr(sources, "fetch_with_pyg", fake)
+    change_facts(monkeypatch, name, graphs=(2, 2, 2))
     benchmark = load(name, data_root=tmp_path, download=True)
     assert benchmark.source.startswith("download")
     assert benchmark.train.node_counts.tolist() == [12, 14]
@@ -203,7 +208,7 @@ def test_a_download_is_the_third_source(name: str, tmp_path: Path, monkeypatch: 
         assert benchmark.train.edge_attr.tolist() == [1] * 52
     if name == "pattern":
         assert benchmark.train.x[:4, 0].tolist() == [0, 1, 2, 0]
-        assert edge_fault(benchmark.train, symmetric=True) == ""
+        assert find_edge_fault(benchmark.train, symmetric=True) == ""
     if name == "mnist":  # our edges, not those that were downloaded
         assert benchmark.train.edge_counts.tolist() == [96, 112]
         assert benchmark.train.x[1].tolist() == pytest.approx([0.5, 1 / 12, 1 / 24], abs=1e-4)
@@ -214,7 +219,7 @@ def test_a_failing_download_gives_way_to_the_generator(tmp_path: Path, monkeypat
     def fail(name: str, split: str, folder: Path) -> Iterable[Data]:
         raise OSError("no network\nat all")
 
-    monkeypatch.setattr(download, "fetch_with_pyg", fail)
+    monkeypatch.setattr(sources, "fetch_with_pyg", fail)
     assert load("pattern", data_root=tmp_path, download=True).source.startswith("generator")
     with pytest.raises(InputError, match=r"download failed \(cannot download zinc: no network\)"):
         load("zinc", data_root=tmp_path, download=True)
@@ -222,27 +227,21 @@ def test_a_failing_download_gives_way_to_the_generator(tmp_path: Path, monkeypat
 
 def test_sources_come_in_the_order_prepared_raw_download_generator() -> None:
     order = ["prepared", "raw", "download", "generator"]
-    for module, name in (
-        (zinc, "zinc"),
-        (sbm, "pattern"),
-        (sbm, "cluster"),
-        (superpixels, "mnist"),
-        (superpixels, "cifar10"),
-    ):
-        kinds = [order.index(source.kind) for source in module.sources(name)]
+    for name in PUBLISHED:
+        kinds = [order.index(source.kind) for source in DATASETS[name].sources]
         assert kinds == sorted(kinds)
 
 
 def test_the_list_names_the_source_that_would_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "zinc").mkdir()
     (tmp_path / "zinc/zinc12k_smiles.csv").touch()
-    sources = {row.name: row.source for row in list_benchmarks(tmp_path)}
-    assert sources["zinc"].startswith("raw: zinc/zinc12k_smiles.csv")
-    assert sources["pattern"] == "generator: drawn from the seed"
-    assert sources["mnist"] == "none"
-    assert sources["digits"] == "built in"
+    found = {row.name: row.source for row in list_benchmarks(tmp_path)}
+    assert found["zinc"].startswith("raw: zinc/zinc12k_smiles.csv")
+    assert found["pattern"] == "generator: drawn from the seed"
+    assert found["mnist"] == "none"
+    assert found["digits"] == "built in"
     monkeypatch.delenv("GNAS_OFFLINE")
-    assert Options().download
+    assert Request("zinc", find_facts("zinc"), tmp_path).download
     assert {row.name: row.source for row in list_benchmarks(tmp_path)}["pattern"].startswith("download")
 
 
@@ -258,26 +257,20 @@ def small_set(edges: list[tuple[int, int]]) -> GraphSet:
         ([(1, 0), (3, 1)], "out of range"),
         ([(1, 0), (1, 1)], "self-loops"),
         ([(0, 1), (1, 0)], "not sorted"),
-        ([(1, 0), (1, 0)], "edges twice"),
+        ([(1, 0), (1, 0)], "repeated"),
         ([(1, 0), (0, 1), (2, 1)], "opposite"),
     ],
 )
 def test_faulty_edges_are_found(edges: list[tuple[int, int]], fault: str) -> None:
-    found = edge_fault(small_set(edges), symmetric=True)
+    found = find_edge_fault(small_set(edges), symmetric=True)
     assert fault in found
     assert bool(found) == bool(fault)
 
 
 def test_a_check_notices_missing_nodes() -> None:
     benchmark = load("molecules-mini")
-    facts: Facts = dataclasses.replace(load_facts("molecules-mini"), nodes=5_000)
-    assert [c.what for c in check(benchmark, facts) if not c.ok] == ["nodes"]
-
-
-def load_facts(name: str) -> Facts:
-    from gnas.data.benchmarks.named import facts
-
-    return facts(name)
+    facts = dataclasses.replace(find_facts("molecules-mini"), nodes=5_000)
+    assert [c.what for c in check_benchmark(benchmark, facts) if not c.ok] == ["nodes"]
 
 
 def test_cli_list(tmp_path: Path) -> None:
@@ -292,20 +285,18 @@ def test_cli_prepare_and_check(tmp_path: Path) -> None:
     root = ["--data-root", str(tmp_path)]
     made = runner.invoke(data_app, ["prepare", "pattern", *root, "--json"])
     assert made.exit_code == 0
-    assert json.loads(made.stdout)["file"] == str(tmp_path / "pattern/pattern.npz")
+    assert json.loads(made.stdout)["file"] == str(tmp_path / "pattern/pattern.safetensors")
     result = runner.invoke(data_app, ["check", "pattern", *root, "--json"])
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert found["ok"]
     assert found["megabytes"] > 0
-    assert {f"{split} graphs" for split in SPLITS} <= {c["what"] for c in found["checks"]}
+    assert {f"{split} graphs" for split in SPLIT_NAMES} <= {c["what"] for c in found["checks"]}
     assert runner.invoke(data_app, ["prepare", "digits", "--quiet"]).stdout == ""
 
 
 def test_cli_check_fails_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gnas.data.benchmarks.mini import MINIS
-
-    monkeypatch.setitem(MINIS, "molecules-mini", dataclasses.replace(MINIS["molecules-mini"], largest=99))
+    change_facts(monkeypatch, "molecules-mini", largest=99)
     result = runner.invoke(data_app, ["check", "molecules-mini"])
     assert result.exit_code == 1
     assert "DIFFERS" in result.stdout
@@ -318,18 +309,10 @@ def test_cli_wrong_name_is_an_input_error() -> None:
 
 
 def test_cli_pack(tmp_path: Path) -> None:
-    pytest.importorskip("gnas.data.own.bundle")
-    file = tmp_path / "mini.npz"
+    file = tmp_path / "mini.safetensors"
     result = runner.invoke(data_app, ["pack", "molecules-mini", "-o", str(file), "--json"])
     assert result.exit_code == 0, result.output
     assert file.is_file()
     assert json.loads(result.stdout)["train"] == 400
-
-
-def test_broken_arrays_do_not_fit_together() -> None:
-    from gnas.data.compact import Compact
-
-    with pytest.raises(BrokenFile, match="fit together"):
-        Compact(np.array([2]), np.array([1, 1]), np.array([0]), {})
-    with pytest.raises(BrokenFile, match="neither graphs, nodes nor edges"):
-        Compact(np.array([2]), np.array([1, 1]), np.array([1, 0]), {"x": np.zeros(3)})
+    old = runner.invoke(data_app, ["pack", "molecules-mini", "-o", str(tmp_path / "mini.npz")])
+    assert "name the file mini.safetensors" in str(old.exception)

@@ -9,8 +9,8 @@ from builders import citation_graph, one_line, path_graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnas.data.checks import check_encoding, check_graph_set, check_splits, check_structure, check_task, edge_notes
-from gnas.data.own.custom import load_custom
+from gnas.data.checks import check_encoding, check_graph_set, check_raw_graphs, check_splits, check_task, note_odd_edges
+from gnas.data.own.load import load_own
 from gnas.data.own.raw import RawGraphs
 from gnas.model.task import Task
 
@@ -24,22 +24,22 @@ def raw_graphs(nodes, edges) -> RawGraphs:
 
 def test_an_edge_to_a_missing_node_is_named():
     with one_line("graph 1, edge 2: target 3 is not a node", "3 nodes"):
-        check_structure(raw_graphs([2, 3], [[(0, 1)], [(0, 1), (1, 2), (0, 3)]]))
+        check_raw_graphs(raw_graphs([2, 3], [[(0, 1)], [(0, 1), (1, 2), (0, 3)]]))
     with one_line("graph 0, edge 0: source -1"):
-        check_structure(raw_graphs([2], [[(-1, 0)]]))
+        check_raw_graphs(raw_graphs([2], [[(-1, 0)]]))
 
 
 def test_no_graphs_and_no_nodes():
     with one_line("no graphs"):
-        check_structure(raw_graphs([], []))
+        check_raw_graphs(raw_graphs([], []))
     with one_line("graph 1: no nodes"):
-        check_structure(raw_graphs([2, 0], [[], []]))
+        check_raw_graphs(raw_graphs([2, 0], [[], []]))
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=8), min_size=1, max_size=4))
 @settings(max_examples=100, deadline=None)
 def test_odd_edges_are_counted_exactly(edges):
-    notes = " | ".join(edge_notes(raw_graphs([4] * len(edges), edges)))
+    notes = " | ".join(note_odd_edges(raw_graphs([4] * len(edges), edges)))
     loops = sum(a == b for graph in edges for a, b in graph)
     repeats = sum(len(graph) - len(set(graph)) for graph in edges)
     between = [(graph, e) for graph in edges for e in set(graph) if e[0] != e[1]]
@@ -54,7 +54,7 @@ def test_odd_edges_are_counted_exactly(edges):
 
 @pytest.fixture
 def benchmark():
-    return load_custom(path_graphs(12, y=lambda i: torch.tensor([i % 2]), pos=None), split="stratified")
+    return load_own(path_graphs(12, y=lambda i: torch.tensor([i % 2]), pos=None), split="stratified")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_values_out_of_range(benchmark):
     for field, value, words in (
         ("x", train.x + 5, "categories outside [3]"),
         ("x", train.x.float(), "categories are whole numbers"),
-        ("edge_index", train.edge_index + 1, "a node that is not there"),
+        ("edge_index", train.edge_index + 1, "a node that does not exist"),
         ("edge_index", train.edge_index.flip(0), "not sorted"),
         ("edge_index", train.edge_index.float(), "whole numbers"),
         ("y", train.y + 1, "classes 0..1"),
@@ -90,7 +90,7 @@ def test_values_out_of_range(benchmark):
 
 
 def test_floats_must_be_finite():
-    b = load_custom(citation_graph())
+    b = load_own(citation_graph())
     broken = b.train.x.clone()
     broken[3, 2] = torch.nan
     with one_line("x must hold finite floats"):

@@ -5,8 +5,7 @@ import pytest
 from builders import one_line
 
 from gnas.data.encoding import Column, Encoding
-from gnas.data.own.infer import infer_encoding, label, read_targets
-from gnas.data.own.inputs import infer_column
+from gnas.data.own.infer import format_label, infer_column, infer_encoding, read_targets
 from gnas.data.own.raw import RawGraphs
 
 
@@ -98,7 +97,7 @@ def test_kinds(y, kind, labels):
     found, rows = read_targets(encoding, raw_graphs({"y": y}))
     assert rows.all()
     if labels:
-        assert [labels[i] for i in found] == [label(v) for v in y.tolist()]
+        assert [labels[i] for i in found] == [format_label(v) for v in y.tolist()]
     else:
         assert (found[:, 0] == y.astype(np.float32)).all()
 
@@ -120,7 +119,7 @@ def test_several_targets():
     encoding = infer_encoding(hot)
     assert (encoding.kind, encoding.labels) == ("classification", ("cat", "dog"))
     assert read_targets(encoding, hot)[0].tolist() == [0, 1, 1]
-    with one_line("several class targets", "target="):
+    with one_line("several class targets", "data option target"):
         infer_encoding(raw_graphs({"a": texts("x", "y"), "b": np.array([1, 2])}))
 
 

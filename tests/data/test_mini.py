@@ -12,9 +12,8 @@ from torch import Tensor
 
 from gnas.data import load
 from gnas.data.benchmark import Benchmark
-from gnas.data.benchmarks import molecules_mini
-from gnas.data.benchmarks.mini import MINIS, load_mini
-from gnas.data.verify import check
+from gnas.data.benchmarks import find_facts, mini
+from gnas.data.benchmarks.facts import check_benchmark
 from gnas.graph import GraphSet
 
 
@@ -28,12 +27,12 @@ def digest(benchmark: Benchmark) -> str:
     return whole.hexdigest()[:16]
 
 
-@pytest.mark.parametrize("name", MINIS)
+@pytest.mark.parametrize("name", mini.DATASETS)
 def test_it_has_the_numbers_it_says(name: str) -> None:
     benchmark = load(name)
-    assert [c for c in check(benchmark, MINIS[name]) if not c.ok] == []
+    assert [c for c in check_benchmark(benchmark, find_facts(name)) if not c.ok] == []
     nodes = sum(s.num_nodes for s in benchmark.splits().values())
-    assert nodes == MINIS[name].nodes
+    assert nodes == find_facts(name).nodes
     assert benchmark.source == "built in"
     assert benchmark.train.x.size(0) == benchmark.train.num_nodes
 
@@ -48,13 +47,13 @@ def test_it_has_the_numbers_it_says(name: str) -> None:
     ],
 )
 def test_a_seed_gives_the_same_graphs_on_every_machine(name: str, wanted: str) -> None:
-    assert digest(load_mini(name)) == wanted
-    assert digest(load_mini(name, seed=1)) != wanted
+    assert digest(load(name)) == wanted
+    assert digest(load(name, seed=1)) != wanted
 
 
-@pytest.mark.parametrize("name", MINIS)
+@pytest.mark.parametrize("name", mini.DATASETS)
 def test_every_class_is_in_every_split(name: str) -> None:
-    benchmark = load_mini(name)
+    benchmark = load(name)
     if benchmark.task.kind == "classification":
         for graphs in benchmark.splits().values():
             assert graphs.y.unique().tolist() == list(range(benchmark.task.num_outputs))
@@ -77,7 +76,7 @@ def class_accuracy(guess: Tensor, y: Tensor) -> float:
 
 
 def test_communities_can_be_told_from_marked_neighbours_only() -> None:
-    graphs = load_mini("cluster-mini").train
+    graphs = load("cluster-mini").train
     marks = torch.nn.functional.one_hot(graphs.x[:, 0], 5)[:, 1:].double()
     near = marks + neighbor_sum(graphs, marks)
     far = near + 0.3 * neighbor_sum(graphs, near)
@@ -86,7 +85,7 @@ def test_communities_can_be_told_from_marked_neighbours_only() -> None:
 
 
 def test_patterns_can_be_told_from_degrees_only() -> None:
-    graphs = load_mini("pattern-mini").train
+    graphs = load("pattern-mini").train
     degree = neighbor_sum(graphs, torch.ones(graphs.num_nodes).double())
     by_signal = max(class_accuracy((graphs.x[:, 0] == s).long(), graphs.y) for s in range(3))
     by_degree = max(class_accuracy((degree > d).long(), graphs.y) for d in range(5, 20))
@@ -96,25 +95,25 @@ def test_patterns_can_be_told_from_degrees_only() -> None:
 
 def test_molecules_need_no_rdkit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rdkit", None)
-    benchmark = load_mini("molecules-mini")
+    benchmark = load("molecules-mini")
     assert len(benchmark.train) == 400
     assert abs(benchmark.task.center[0] - float(benchmark.train.y.mean())) < 1e-6
 
 
 def test_the_table_of_molecules_is_what_rdkit_says() -> None:
     pytest.importorskip("rdkit")
-    with open(molecules_mini.TABLE, newline="") as file:
+    with open(mini.TABLE, newline="") as file:
         header, *cells = csv.reader(file)
     assert header == ["smiles", "logp", "atoms", "bonds"]
-    built = molecules_mini.build_rows()
-    assert [row[0] for row in cells] == molecules_mini.all_smiles()
+    built = mini.build_rows()
+    assert [row[0] for row in cells] == mini.list_smiles()
     for row, kept in zip(built, cells, strict=True):
-        fresh = molecules_mini.format_row(row)
+        fresh = mini.format_row(row)
         assert [fresh[0], *fresh[2:]] == [kept[0], *kept[2:]]
         assert abs(float(fresh[1]) - float(kept[1])) < 2e-4  # logP contributions have been revised between releases
 
 
 def test_no_molecule_is_in_two_splits() -> None:
     chem = pytest.importorskip("rdkit.Chem")
-    texts = [chem.CanonSmiles(text) for text in molecules_mini.all_smiles()]
-    assert len(set(texts)) == len(texts) == sum(MINIS["molecules-mini"].graphs)
+    texts = [chem.CanonSmiles(text) for text in mini.list_smiles()]
+    assert len(set(texts)) == len(texts) == sum(find_facts("molecules-mini").graphs)

@@ -5,7 +5,7 @@ import torch
 from builders import assert_equal, one_line, path_graph, path_graphs
 from torch_geometric.data import Data
 
-from gnas.data.own.custom import encode, load_custom
+from gnas.data.own.load import encode_graphs, load_own
 
 
 def as_networkx(graph: Data, label) -> nx.Graph:
@@ -19,7 +19,7 @@ def as_networkx(graph: Data, label) -> nx.Graph:
 def test_networkx_graphs_are_their_pyg_twins():
     graphs = path_graphs(12, y=lambda i: torch.tensor([i % 3]))
     twins = [as_networkx(g, int(g.y)) for g in graphs]
-    assert_equal(load_custom(graphs, split="stratified").train, load_custom(twins, split="stratified").train)
+    assert_equal(load_own(graphs, split="stratified").train, load_own(twins, split="stratified").train)
 
 
 def test_networkx_attributes():
@@ -29,13 +29,13 @@ def test_networkx_attributes():
         if i != 11:
             graph.nodes[i]["y"] = "yes" if i % 2 else "no"
         graph.add_edge(i, (i + 1) % 12, weight=0.5, bond="single")
-    b = load_custom(graph)
+    b = load_own(graph)
     assert (b.task.level, b.task.labels, b.task.in_channels) == ("node", ("no", "yes"), 3)
     assert b.train.pos.shape == (12, 2)
     assert b.train.edge_attr.shape == (12, 2)
     assert [int(g.mask.sum()) for g in b.splits().values()] == [4, 4, 3]
     assert any("no edge has the reverse" in n for n in b.notes)
-    new = encode(graph, b.encoding, b.task).graphs
+    new = encode_graphs(graph, b.encoding, b.task).graphs
     assert torch.equal(new.x, b.train.x)
     assert new.y.tolist() == b.train.y.tolist()
 
@@ -49,15 +49,15 @@ def test_networkx_errors():
         out[2].nodes[1].update(node)
         return out
 
-    with one_line("graph 2, node 1: attribute 'x' is not of one kind and length"):
-        load_custom(graphs(x=[1.0]))
+    with one_line("graph 2, node 1: attribute 'x' must have one kind and one length"):
+        load_own(graphs(x=[1.0]))
     with one_line("graph 2, node 1: no attribute 'x'"):
-        load_custom(graphs(x=None))
+        load_own(graphs(x=None))
     with one_line("graph 2, node 1: 'x1' is nan"):
-        load_custom(graphs(x=[0.0, float("nan")]))
+        load_own(graphs(x=[0.0, float("nan")]))
     with one_line("object"):
-        load_custom(graphs(x=[object(), 1]))
+        load_own(graphs(x=[object(), 1]))
     with one_line("no graph, node or edge has the attribute 'z'"):
-        load_custom(graphs(), target="z")
+        load_own(graphs(), target="z")
     with one_line("graph 9: a Data where a NetworkX graph was expected"):
-        load_custom([*graphs(), path_graph(0)])
+        load_own([*graphs(), path_graph(0)])

@@ -10,11 +10,18 @@ import numpy as np
 import pytest
 from torch_geometric.data import Data
 
-from gnas.data.benchmarks.blocks import ClusterModel, PatternModel, generate
-from gnas.data.benchmarks.catalogue import BENCHMARKS, SPLITS
-from gnas.data.benchmarks.draws import Draws, level
-from gnas.data.benchmarks.sbm import MODELS, graph_set
-from gnas.data.compact import Compact
+from gnas.data.benchmark import SPLIT_NAMES
+from gnas.data.benchmarks import find_facts
+from gnas.data.benchmarks.compact import Compact
+from gnas.data.benchmarks.sbm import (
+    MODELS,
+    ClusterModel,
+    Draws,
+    PatternModel,
+    coin_threshold,
+    generate_splits,
+    graph_set,
+)
 
 PATTERN, CLUSTER = MODELS["pattern"], MODELS["cluster"]
 
@@ -22,14 +29,14 @@ PATTERN, CLUSTER = MODELS["pattern"], MODELS["cluster"]
 def digest(splits: dict[str, Compact]) -> str:
     """One hash of every byte."""
     whole = hashlib.sha256()
-    for split in SPLITS:
+    for split in SPLIT_NAMES:
         for name, array in sorted(splits[split].arrays(split).items()):
             whole.update(name.encode() + array.tobytes())
     return whole.hexdigest()[:16]
 
 
-def graph(name: str, split: Compact, index: int) -> Data:
-    return graph_set(name, split)[index]
+def graph(split: Compact, index: int) -> Data:
+    return graph_set(split)[index]
 
 
 def neighbor_sets(data: Data) -> list[set[int]]:
@@ -43,23 +50,23 @@ def neighbor_sets(data: Data) -> list[set[int]]:
 
 @pytest.mark.parametrize(("name", "wanted"), [("pattern", "2fd2262b1634a20f"), ("cluster", "20236bcca6b0c298")])
 def test_a_seed_gives_the_same_bytes_on_every_machine(name: str, wanted: str) -> None:
-    assert digest(generate(MODELS[name], (6, 2, 2), seed=5)) == wanted
-    assert digest(generate(MODELS[name], (6, 2, 2), seed=6)) != wanted
+    assert digest(generate_splits(MODELS[name], (6, 2, 2), seed=5)) == wanted
+    assert digest(generate_splits(MODELS[name], (6, 2, 2), seed=6)) != wanted
 
 
 def test_a_graph_does_not_depend_on_those_drawn_before_it() -> None:
-    few, many = (generate(CLUSTER, (count, 1, 1), seed=3)["train"] for count in (20, 40))
+    few, many = (generate_splits(CLUSTER, (count, 1, 1), seed=3)["train"] for count in (20, 40))
     for index in (0, 7, 19):
-        a, b = graph("cluster", few, index), graph("cluster", many, index)
+        a, b = graph(few, index), graph(many, index)
         assert a.edge_index.equal(b.edge_index)
         assert a.x.equal(b.x)
 
 
 @pytest.mark.parametrize("name", ["pattern", "cluster"])
 def test_edges_go_both_ways_and_never_home(name: str) -> None:
-    split = generate(MODELS[name], (8, 1, 1), seed=1)["train"]
+    split = generate_splits(MODELS[name], (8, 1, 1), seed=1)["train"]
     for index in range(8):
-        data = graph(name, split, index)
+        data = graph(split, index)
         receivers = neighbor_sets(data)
         for node, others in enumerate(receivers):
             assert node not in others
@@ -72,9 +79,9 @@ def test_the_marked_nodes_of_pattern_carry_one_of_the_hundred_patterns() -> None
     patterns = PATTERN.draw_patterns(seed=2)
     assert len(patterns) == 100
     known = {(p.adjacency.tobytes(), p.signal.tobytes()) for p in patterns}
-    split = generate(PATTERN, (25, 1, 1), seed=2)["train"]
+    split = generate_splits(PATTERN, (25, 1, 1), seed=2)["train"]
     for index in range(25):
-        data = graph("pattern", split, index)
+        data = graph(split, index)
         planted, receivers = data.y.nonzero()[:, 0].tolist(), neighbor_sets(data)
         inner = np.array([[b in receivers[a] for b in planted] for a in planted])
         assert (inner.tobytes(), data.x[planted, 0].numpy().tobytes()) in known
@@ -95,9 +102,9 @@ def test_every_pattern_is_used_equally_often() -> None:
 
 
 def test_cluster_marks_one_node_of_each_community() -> None:
-    split = generate(CLUSTER, (20, 1, 1), seed=4)["train"]
+    split = generate_splits(CLUSTER, (20, 1, 1), seed=4)["train"]
     for index in range(20):
-        data = graph("cluster", split, index)
+        data = graph(split, index)
         for community in range(6):
             members = (data.y == community).nonzero()[:, 0]
             assert 5 <= len(members) <= 34
@@ -141,7 +148,7 @@ def test_edge_frequencies_are_those_of_the_model(name: str) -> None:
 @pytest.mark.parametrize("name", ["pattern", "cluster"])
 def test_the_full_draw_has_the_published_size(name: str) -> None:
     """Node counts of all graphs of seed 0, and the edges their groups lead to expect; the edges themselves are left out."""
-    model, facts = MODELS[name], BENCHMARKS[name]
+    model, facts = MODELS[name], find_facts(name)
     table = model.blocks.thresholds(0.5) / 2**16
     patterns = model.draw_patterns(0) if isinstance(model, PatternModel) else []
     nodes, edges = [], 0.0
@@ -165,4 +172,4 @@ def test_draws_are_even() -> None:
     assert counts.size == 6
     assert abs(counts - 10_000).max() < 5 * math.sqrt(10_000)
     assert sorted(draws.order(50).tolist()) == list(range(50))
-    assert abs((draws.levels(100_001) < level(0.35)).mean() - 0.35) < 0.01
+    assert abs((draws.levels(100_001) < coin_threshold(0.35)).mean() - 0.35) < 0.01

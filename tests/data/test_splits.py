@@ -6,7 +6,7 @@ from builders import one_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnas.data.splits import check_fractions, check_seed, random_split, scaffold_split, sizes, stratified_split
+from gnas.data.splits import check_fractions, check_seed, random_split, scaffold_split, split_sizes, stratified_split
 
 FRACTIONS = st.tuples(st.floats(0.05, 1), st.floats(0.05, 1), st.floats(0.05, 1)).map(
     lambda f: tuple(v / sum(f) for v in f)
@@ -22,7 +22,7 @@ def shares(codes: np.ndarray) -> np.ndarray:
 @given(st.integers(0, 500), FRACTIONS)
 @settings(max_examples=50, deadline=None)
 def test_sizes_sum_up_and_leave_none_empty(count, fractions):
-    found = sizes(count, fractions)
+    found = split_sizes(count, fractions)
     assert sum(found) == count
     assert min(found) >= (count >= 3)
     if count >= 60:
@@ -34,7 +34,7 @@ def test_sizes_sum_up_and_leave_none_empty(count, fractions):
 def test_random_gives_every_row_one_split_and_a_seed_the_same(count, fractions, seed):
     codes = random_split(count, fractions, seed)
     assert len(codes) == count
-    assert tuple(shares(codes)) == sizes(count, fractions)
+    assert tuple(shares(codes)) == split_sizes(count, fractions)
     assert (codes == random_split(count, fractions, seed)).all()
 
 

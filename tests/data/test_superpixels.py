@@ -11,15 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from gnas.data.benchmarks import knn, segments, superpixels
-from gnas.data.benchmarks.catalogue import BENCHMARKS
-from gnas.data.benchmarks.images import find_images, read_images
-from gnas.data.benchmarks.knn import UNIT, edge_strengths, nearest_edges
-from gnas.data.benchmarks.slic import SLIC
-from gnas.data.benchmarks.slic import superpixels as slic_superpixels
-from gnas.data.cache import Array, BrokenFile, read_npz
-from gnas.data.compact import Compact
-from gnas.data.sources import Options
+from gnas.data.benchmarks import DATASETS, find_facts, images, superpixels
+from gnas.data.benchmarks.compact import Compact
+from gnas.data.benchmarks.images import SLIC, UNIT, find_images, read_images, segment_image, segment_images
+from gnas.data.benchmarks.sources import Request
+from gnas.data.benchmarks.superpixels import edge_strengths, nearest_edges
+from gnas.data.encoding import Array
+from gnas.data.storage import BrokenFile, read_npz
 from gnas.errors import InputError
 
 
@@ -79,7 +77,7 @@ def test_ties_fall_to_the_lower_number() -> None:
 def test_edges_do_not_depend_on_the_size_of_the_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     center, nodes = random_centers([20, 31, 11, 25, 9, 40], 32, seed=1)
     whole = nearest_edges(center, nodes, 32)
-    monkeypatch.setattr(knn, "_PAIRS", 40 * 40)
+    monkeypatch.setattr(superpixels, "_PAIRS", 40 * 40)
     for a, b in zip(whole, nearest_edges(center, nodes, 32), strict=True):
         assert np.array_equal(a, b)
 
@@ -160,7 +158,7 @@ def test_broken_images_are_said(tmp_path: Path) -> None:
 def test_an_interrupted_preparation_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("skimage")
     write_mnist(tmp_path / "mnist", (7, 2))
-    monkeypatch.setattr(segments, "_PART", 3)
+    monkeypatch.setattr(images, "_PART", 3)
     seen: list[int] = []
 
     def interrupt(what: str, done: int, total: int) -> None:
@@ -169,19 +167,19 @@ def test_an_interrupted_preparation_goes_on_where_it_was(tmp_path: Path, monkeyp
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        segments.read_raw("mnist", tmp_path, tmp_path / "parts", Options(on_progress=interrupt))
+        segment_images("mnist", tmp_path, tmp_path / "parts", on_progress=interrupt)
     assert seen == [3, 6]
     calls: list[int] = []
 
-    def counted(image: Array, how: object) -> tuple[Array, Array]:
+    def counted(image: Array, rule: object) -> tuple[Array, Array]:
         calls.append(1)
-        return slic_superpixels(image, SLIC["mnist"])
+        return segment_image(image, SLIC["mnist"])
 
-    monkeypatch.setattr(segments, "superpixels", counted)
-    resumed = segments.read_raw("mnist", tmp_path, tmp_path / "parts", Options())
+    monkeypatch.setattr(images, "segment_image", counted)
+    resumed = segment_images("mnist", tmp_path, tmp_path / "parts")
     assert len(calls) == 3  # the seventh training image and both test images
-    (tmp_path / "parts/mnist-train-000003.npz").write_bytes(b"cut off")
-    mended = segments.read_raw("mnist", tmp_path, tmp_path / "parts", Options())
+    (tmp_path / "parts/mnist-train-000003.safetensors").write_bytes(b"cut off")
+    mended = segment_images("mnist", tmp_path, tmp_path / "parts")
     assert len(calls) == 6
     for name in ("nodes", "color", "center"):
         assert np.array_equal(getattr(resumed["train"], name), getattr(mended["train"], name))
@@ -191,9 +189,9 @@ def test_an_interrupted_preparation_goes_on_where_it_was(tmp_path: Path, monkeyp
 def test_several_processes_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("skimage")
     write_mnist(tmp_path / "mnist", (6, 2))
-    monkeypatch.setattr(segments, "_PART", 2)
-    one = segments.read_raw("mnist", tmp_path, tmp_path / "one", Options())
-    two = segments.read_raw("mnist", tmp_path, tmp_path / "two", Options(workers=2))
+    monkeypatch.setattr(images, "_PART", 2)
+    one = segment_images("mnist", tmp_path, tmp_path / "one")
+    two = segment_images("mnist", tmp_path, tmp_path / "two", workers=2)
     for split in ("train", "test"):
         for name in ("nodes", "color", "center", "label"):
             assert np.array_equal(getattr(one[split], name), getattr(two[split], name))
@@ -211,11 +209,11 @@ def test_superpixels_of_raw_mnist_are_the_published_ones(data_root: Path) -> Non
     pytest.importorskip("skimage")
     need(data_root, "mnist/train-images-idx3-ubyte.gz")
     arrays = read_npz(need(data_root, "mnist/mnist_superpixels.npz"))
-    images, labels = read_images("mnist", data_root / "mnist")["train"]
+    pictures, labels = read_images("mnist", data_root / "mnist")["train"]
     assert np.array_equal(labels, arrays["train_label"])
     ptr = arrays["train_node_ptr"]
     for i in range(150):
-        color, center = slic_superpixels(images[i], SLIC["mnist"])
+        color, center = segment_image(pictures[i], SLIC["mnist"])
         assert np.array_equal(center.T, arrays["train_center"][:, ptr[i] : ptr[i + 1]])
         assert np.array_equal(color.T, arrays["train_color"][:, ptr[i] : ptr[i + 1]])
 
@@ -223,7 +221,7 @@ def test_superpixels_of_raw_mnist_are_the_published_ones(data_root: Path) -> Non
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["mnist", "cifar10"])
 def test_prepared_superpixels_have_the_published_statistics(name: str, data_root: Path) -> None:
-    parts, facts = superpixels.read_prepared(name, need(data_root, f"{name}/{name}_superpixels.npz")), BENCHMARKS[name]
+    parts, facts = superpixels.read_prepared(need(data_root, f"{name}/{name}_superpixels.npz")), find_facts(name)
     nodes = np.concatenate([part.nodes for part in parts.values()])
     assert nodes.sum() == facts.nodes
     assert (nodes.min(), nodes.max()) == (facts.smallest, facts.largest)
@@ -237,18 +235,17 @@ def test_prepared_superpixels_have_the_published_statistics(name: str, data_root
 def test_edges_of_published_superpixels_are_those_of_a_slow_loop(
     name: str, data_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    test = superpixels.read_prepared(name, need(data_root, f"{name}/{name}_superpixels.npz"))["test"]
-    splits = superpixels.join(
-        name, {"train": test.cut(0, 40), "val": test.cut(40, 41), "test": test.cut(41, 42)}, Options()
-    )
+    test = superpixels.read_prepared(need(data_root, f"{name}/{name}_superpixels.npz"))["test"]
+    parts = {"train": test.cut(0, 40), "val": test.cut(40, 41), "test": test.cut(41, 42)}
+    splits = superpixels.add_edges(parts, Request(name, find_facts(name), data_root))
     split = splits["train"]
     assert_like_slow(Compact(split.nodes[:10], *head(split, 10)), SLIC[name].size)
     assert split.source.size == 8 * split.nodes.sum()
-    plain, full = (superpixels.graph_set(name, split, edge_attr) for edge_attr in (False, True))
+    plain, full = (DATASETS[name].graph_set(split, edge_attr) for edge_attr in (False, True))
     assert plain.edge_attr is None
     assert full.edge_attr is not None
     assert full.pos is not None
-    assert full.x.size(1) == BENCHMARKS[name].task.in_channels
+    assert full.x.size(1) == find_facts(name).task.in_channels
     assert torch.equal(full.x[:, -2:], full.pos)
     assert 0 <= float(full.x.min()) <= float(full.x.max()) <= 1
 

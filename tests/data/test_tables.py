@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from gnas.data.lookup import first_repeat, positions
-from gnas.data.own.csvfile import read_csv
-from gnas.data.own.custom import encode, load_custom
+from gnas.data.encoding import find_positions, find_repeat
+from gnas.data.own.csv import read_csv
+from gnas.data.own.load import encode_graphs, load_own
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=40).map(str.strip)
 
@@ -47,12 +47,12 @@ def test_cells_are_those_of_the_csv_module(tmp_path_factory, rows, ending, quote
 @given(st.lists(st.integers(-9, 9) | st.integers(-(2**62), 2**62)), st.lists(st.integers(-9, 9)))
 @settings(max_examples=60, deadline=None)
 def test_positions_are_those_of_a_list(known, wanted):
-    found = positions(np.array(known, np.int64), np.array(wanted, np.int64))
+    found = find_positions(np.array(known, np.int64), np.array(wanted, np.int64))
     assert found.tolist() == [known.index(w) if w in known else -1 for w in wanted]
     texts = [np.array([str(v).encode() for v in values], np.bytes_) for values in (known, wanted)]
-    assert positions(*texts).tolist() == found.tolist()
+    assert find_positions(*texts).tolist() == found.tolist()
     repeats = [i for i, v in enumerate(known) if v in known[:i]]
-    assert first_repeat(np.array(known, np.int64)) == (repeats[0] if repeats else None)
+    assert find_repeat(np.array(known, np.int64)) == (repeats[0] if repeats else None)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_values_of_a_column(tmp_path):
 
 
 def test_a_folder_is_its_graphs(folder):
-    b = load_custom(folder)
+    b = load_own(folder)
     assert [len(g) for g in b.splits().values()] == [8, 2, 2]
     assert (b.task.level, b.task.kind, b.task.in_channels) == ("graph", "regression", 3 + 4 + 1)
     assert b.name == "own"
@@ -111,7 +111,7 @@ def test_a_folder_is_its_graphs(folder):
 
 
 def test_the_order_of_rows_and_the_kind_of_ids_do_not_matter(folder, tmp_path):
-    plain = load_custom(folder)
+    plain = load_own(folder)
     other = tmp_path / "other"
     other.mkdir()
     shuffle = np.random.default_rng(0).permutation
@@ -126,7 +126,7 @@ def test_the_order_of_rows_and_the_kind_of_ids_do_not_matter(folder, tmp_path):
         # Nodes keep their order within a graph: it is their number.
         mixed = sorted(mixed, key=lambda r: hash(r[0]) % 97) if name == "nodes" else mixed
         write_csv(other / f"{name}.csv", header.split(","), mixed)
-    texts = load_custom(other)
+    texts = load_own(other)
     for split in ("train", "val", "test"):
         a, b = plain.splits()[split], texts.splits()[split]
         for field in ("x", "edge_index", "node_ptr", "edge_ptr", "y", "edge_attr"):
@@ -159,39 +159,39 @@ def test_the_order_of_rows_and_the_kind_of_ids_do_not_matter(folder, tmp_path):
 def test_slips_are_named(folder, file, line, text, words):
     replace_line(folder / file, line, text)
     with one_line(words):
-        load_custom(folder)
+        load_own(folder)
 
 
 def test_files_and_rows_that_are_missing(folder, tmp_path):
     with one_line("neither a file nor a folder"):
-        load_custom(tmp_path / "nowhere")
+        load_own(tmp_path / "nowhere")
     (folder / "edges.csv").unlink()
     with one_line("no edges.csv here", "graphs.csv, nodes.csv and edges.csv"):
-        load_custom(folder)
+        load_own(folder)
     write_csv(folder / "edges.csv", ("graph_id", "source", "target"), [])
-    assert "no graph has an edge" in load_custom(folder).notes
+    assert "no graph has an edge" in load_own(folder).notes
     write_csv(folder / "graphs.csv", ("graph_id", "y"), [])
     with one_line("graphs.csv: no rows"):
-        load_custom(folder)
+        load_own(folder)
 
 
 def test_a_graph_without_nodes(folder):
     with (folder / "graphs.csv").open("a") as file:
         file.write("500,1.0,train\n")
     with one_line("graph 500: no nodes"):
-        load_custom(folder)
+        load_own(folder)
 
 
 def test_targets_are_found_named_and_chosen(folder):
     write_csv(folder / "graphs.csv", ("graph_id", "mu", "gap"), [(i, i / 2, i % 2) for i in range(12)])
-    both = load_custom(folder)
+    both = load_own(folder)
     assert (both.task.num_outputs, both.encoding.targets) == (2, ("mu", "gap"))
-    one = load_custom(folder, target="gap", split="stratified")
+    one = load_own(folder, target="gap", split="stratified")
     assert (one.task.kind, one.task.labels) == ("classification", ("0", "1"))
     with one_line("target column 'gpa'", "did you mean 'gap'"):
-        load_custom(folder, target="gpa")
+        load_own(folder, target="gpa")
     with one_line("nodes.csv: no target column"):
-        load_custom(folder, level="node")
+        load_own(folder, level="node")
 
 
 def test_node_level_with_text_classes_gaps_and_one_graph(tmp_path):
@@ -201,7 +201,7 @@ def test_node_level_with_text_classes_gaps_and_one_graph(tmp_path):
     ]
     write_csv(tmp_path / "nodes.csv", ("node_id", "size", "y", "split"), rows)
     write_csv(tmp_path / "edges.csv", ("source", "target"), [(n, (n + 1) % 24) for n in range(24)])
-    b = load_custom(tmp_path)
+    b = load_own(tmp_path)
     assert (b.task.level, b.task.labels) == ("node", ("even", "odd"))
     assert b.train.x is b.test.x
     assert [int(g.mask.sum()) for g in b.splits().values()] == [11, 6, 6]
@@ -216,7 +216,7 @@ def test_edge_level_keeps_the_directions_of_an_edge_together(tmp_path):
     write_csv(
         tmp_path / "edges.csv", ("graph_id", "source", "target", "y"), [*forth, *((g, b, a, y) for g, a, b, y in forth)]
     )
-    b = load_custom(tmp_path, seed=3)
+    b = load_own(tmp_path, seed=3)
     assert b.task.level == "edge"
     assert b.train.pos.shape == (20, 2)
     source, target = b.train.edge_index.tolist()
@@ -230,21 +230,21 @@ def test_edge_level_keeps_the_directions_of_an_edge_together(tmp_path):
 
 
 def test_new_tables_are_read_the_same_way(folder, tmp_path):
-    b = load_custom(folder)
-    whole = encode(folder, b.encoding, b.task).graphs
+    b = load_own(folder)
+    whole = encode_graphs(folder, b.encoding, b.task).graphs
     assert torch.equal(whole.select(range(8)).x, b.train.x)
     assert torch.equal(whole.select(range(8)).y, b.train.y)
     new = write_folder(tmp_path / "new", 2)
     write_csv(new / "graphs.csv", ("graph_id",), [(0,), (1,)])
-    unlabelled = encode(new, b.encoding, b.task).graphs
+    unlabelled = encode_graphs(new, b.encoding, b.task).graphs
     assert torch.equal(unlabelled.x, whole.select([0, 1]).x)
     assert unlabelled.y.isnan().all()
     replace_line(new / "nodes.csv", 3, "0,1,Xe,1,0.5")
     with one_line("nodes.csv line 3", "'atom' is 'Xe'", "C, N, O"):
-        encode(new, b.encoding, b.task)
+        encode_graphs(new, b.encoding, b.task)
     write_csv(new / "nodes.csv", ("graph_id", "node_id", "atom"), [(g, n, "C") for g in (0, 1) for n in range(6)])
     with one_line("nodes have no column 'ring'"):
-        encode(new, b.encoding, b.task)
+        encode_graphs(new, b.encoding, b.task)
 
 
 def test_many_graphs_in_little_time(tmp_path):
@@ -259,7 +259,7 @@ def test_many_graphs_in_little_time(tmp_path):
         lines = ["%d," * (len(columns) - 1) % t[:-1] + f"{t[-1]:.6g}" for t in zip(*columns, strict=True)]
         (tmp_path / f"{name}.csv").write_text(header + "\n" + "\n".join(lines))
     before = time.process_time()
-    b = load_custom(tmp_path)
+    b = load_own(tmp_path)
     assert time.process_time() - before < 3
     assert sum(len(g) for g in b.splits().values()) == count
 
@@ -269,44 +269,44 @@ def test_many_graphs_in_little_time(tmp_path):
 
 def test_molecules_from_smiles(tmp_path):
     pytest.importorskip("rdkit")
-    b = load_custom(write_smiles(tmp_path / "mols.csv"), seed=1)
+    b = load_own(write_smiles(tmp_path / "mols.csv"), seed=1)
     assert (b.name, b.task.kind, b.task.level) == ("mols", "regression", "graph")
     (atoms,) = b.encoding.nodes
-    new = encode(["CCO", "CC(=O)[O-]"], b.encoding, b.task).graphs
+    new = encode_graphs(["CCO", "CC(=O)[O-]"], b.encoding, b.task).graphs
     assert [atoms.values[i] for i in new.x.flatten()] == ["C", "C", "O", "C", "C", "O", "O -"]
     assert new.edge_index[:, : new.edge_ptr[1]].tolist() == [[1, 0, 2, 1], [0, 1, 1, 2]]
     assert new.edge_attr.flatten().tolist()[:4] == [1, 1, 1, 1]
     assert new.y.isnan().all()
     with one_line("SMILES 1, node 1", "'Xe'"):
-        encode(["C", "C[Xe]"], b.encoding, b.task)
+        encode_graphs(["C", "C[Xe]"], b.encoding, b.task)
     with one_line("SMILES 0", "does not parse"):
-        encode(["C("], b.encoding, b.task)
+        encode_graphs(["C("], b.encoding, b.task)
 
 
 def test_smiles_that_do_not_parse(tmp_path):
     pytest.importorskip("rdkit")
     path = write_smiles(tmp_path / "mols.csv", [("C1CC", 3.0), ("", 4.0), ("not a molecule", 5.0)])
-    with one_line("mols.csv line 22", "'C1CC' does not parse", "skip_bad=True"):
-        load_custom(path)
-    b = load_custom(path, skip_bad=True)
+    with one_line("mols.csv line 22", "'C1CC' does not parse", "skip_bad=true"):
+        load_own(path)
+    b = load_own(path, skip_bad=True)
     assert sum(len(g) for g in b.splits().values()) == len(SMILES)
     assert "3 rows skipped, their SMILES do not parse: mols.csv line 22, mols.csv line 23, mols.csv line 24" in b.notes
     with one_line("no molecule is left of 1 row", "bad.csv line 2"):
-        load_custom(write_csv(tmp_path / "bad.csv", ("smiles", "y"), [("?", 1)]), skip_bad=True)
+        load_own(write_csv(tmp_path / "bad.csv", ("smiles", "y"), [("?", 1)]), skip_bad=True)
 
 
 def test_scaffolds_and_given_splits(tmp_path):
     pytest.importorskip("rdkit")
     path = write_smiles(tmp_path / "mols.csv")
-    b = load_custom(path, split="scaffold", fractions=(0.6, 0.2, 0.2))
+    b = load_own(path, split="scaffold", fractions=(0.6, 0.2, 0.2))
     rings = [{int(k) for g in range(len(s)) for k in [s[g].num_edges]} for s in b.splits().values()]
     assert all(rings)
     assert "split: scaffold (0.6, 0.2, 0.2) of graphs by seed 0" in b.notes
     rows = [(text, i % 3, ("train", "valid", "test")[i // 3 % 3], i) for i, text in enumerate(SMILES)]
-    given_split = load_custom(write_csv(tmp_path / "split.csv", ("SMILES", "y", "split", "id"), rows))
+    given_split = load_own(write_csv(tmp_path / "split.csv", ("SMILES", "y", "split", "id"), rows))
     assert (given_split.task.kind, len(given_split.train)) == ("classification", 8)
     with one_line("scaffold split needs molecules"):
-        load_custom(
+        load_own(
             [Data(x=torch.ones(2, 1), edge_index=torch.zeros(2, 0).long(), y=i / 2) for i in range(9)], split="scaffold"
         )
 
@@ -316,17 +316,17 @@ def test_which_column_is_the_target(tmp_path):
     rows = [(text, i / 3, i) for i, text in enumerate(SMILES)]
     path = write_csv(tmp_path / "mols.csv", ("smiles", "logp", "id"), rows)
     with one_line("mols.csv: which column is the target?", "logp, id"):
-        load_custom(path)
-    assert load_custom(path, target="logp").encoding.targets == ("logp",)
+        load_own(path)
+    assert load_own(path, target="logp").encoding.targets == ("logp",)
     with one_line("target column of mols.csv 'logq'", "'logp'"):
-        load_custom(path, target="logq")
+        load_own(path, target="logq")
     with one_line("no column 'smiles'"):
-        load_custom(write_csv(tmp_path / "x.csv", ("text", "y"), rows and [("C", 1)]))
+        load_own(write_csv(tmp_path / "x.csv", ("text", "y"), rows and [("C", 1)]))
     with one_line("graph level"):
-        load_custom(path, target="logp", level="node")
+        load_own(path, target="logp", level="node")
 
 
 def test_without_rdkit_the_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "rdkit", None)
     with one_line("pip install gnas[chem]"):
-        load_custom(write_smiles(tmp_path / "mols.csv"))
+        load_own(write_smiles(tmp_path / "mols.csv"))

@@ -89,7 +89,7 @@ def test_a_read_only_folder(place: Path, starter: Nursery) -> None:
         for words in (
             (*JOBS["search"].words(place, "fixed/run"), "--resume"),
             JOBS["search"].words(place, "fixed/other"),
-            ["data", "pack", place / "rings", "-o", place / "fixed" / "graphs.npz"],
+            ["data", "pack", place / "rings", "-o", place / "fixed" / "graphs.safetensors"],
             ["export", place / "finished", "--out", place / "fixed" / "exported"],
         ):
             starter.start(*words)

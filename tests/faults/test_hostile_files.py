@@ -17,7 +17,7 @@ from hostile import CODE, MARK, PAYLOADS
 from readers import EXPORT, READERS, RUN, files_under, readers_of, refusal, sound
 
 import gnas
-from gnas.data.own.custom import load_custom
+from gnas.data.own.load import load_own
 from gnas.jobs import Job
 from gnas.jobs.job import FUNCTIONS
 from gnas.jobs.perform import order, read_message
@@ -161,7 +161,7 @@ def test_the_code_of_an_exported_model_is_not_run(place: Path) -> None:
 @pytest.mark.parametrize("ending", ["pt", "pth", "pkl", "pickle", "PT"])
 def test_pickles_are_refused_by_name(place: Path, ending: str) -> None:
     (place / f"graphs.{ending}").write_bytes(PAYLOADS["pickle"])
-    assert "pickles can run code" in refusal(lambda: load_custom(place / f"graphs.{ending}"))
+    assert "pickles can run code" in refusal(lambda: load_own(place / f"graphs.{ending}"))
 
 
 def _sources() -> Iterator[tuple[str, ast.Module, str]]:

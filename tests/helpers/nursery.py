@@ -26,8 +26,7 @@ import matplotlib.backends.backend_svg  # noqa: F401
 import torch
 
 from gnas.cli import app, begin, job, show  # noqa: F401 - imported before the first fork
-from gnas.data.benchmarks import segments
-from gnas.data.benchmarks.catalogue import BENCHMARKS
+from gnas.data.benchmarks import DATASETS, images
 from gnas.report import html, pictures  # noqa: F401
 
 DAY = 86_400.0
@@ -67,8 +66,9 @@ def jumping(clock: Callable[[], float]) -> Callable[[], float]:
 def shrink() -> None:
     """PATTERN and MNIST with few graphs: preparing them takes a second."""
     for name, graphs in (("pattern", (60, 20, 20)), ("mnist", (60, 20, 40))):
-        BENCHMARKS[name] = dataclasses.replace(BENCHMARKS[name], graphs=graphs)
-    segments._PART = 20
+        facts = dataclasses.replace(DATASETS[name].facts, graphs=graphs)
+        DATASETS[name] = dataclasses.replace(DATASETS[name], facts=facts)
+    images._PART = 20
 
 
 def child(task: dict[str, Any]) -> None:

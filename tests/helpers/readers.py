@@ -16,6 +16,7 @@ import numpy as np
 import small
 import torch
 from builders import path_graphs, write_folder, write_smiles
+from bundles import write_bundle
 from papers import done, wanted
 from PIL import Image
 from terminal import gnas
@@ -25,14 +26,11 @@ from gnas.arch.genotype import Genotype
 from gnas.arch.graphnas import GraphNASArchitecture, LayerChoice
 from gnas.cli.networks import read_network
 from gnas.cli.place import Place
-from gnas.data import sources
-from gnas.data.benchmarks import images, segments, superpixels, zinc
-from gnas.data.cache import BrokenFile, write_arrays
-from gnas.data.own.bundle import pack
-from gnas.data.own.custom import encode, load_custom
+from gnas.data.benchmarks import find_facts, images, sources, superpixels, zinc
+from gnas.data.own.load import encode_graphs, load_own
+from gnas.data.storage import BrokenFile, read_arrays, save_benchmark, share_splits, write_arrays
 from gnas.errors import InputError
 from gnas.jobs import Job, Work, unpack
-from gnas.jobs.data import pack as pack_graphs
 from gnas.jobs.perform import order, read_order, told_job
 from gnas.paper import Results, draw_item, plan_runs
 from gnas.paper.archive import copy_run
@@ -91,7 +89,8 @@ def sound(root: Path) -> Path:
     )  # fmt: skip
     GraphNASArchitecture((LayerChoice("gat", "sum", "relu", 1, 4),), 4).save(root / "graphnas.yaml")
     (root / "settings.yaml").write_text("preset: fast\ncells: 2\nseeds: [1, 2]\ntrain_settings: {clip: 1.0}\n")
-    pack(load_custom(root / RINGS), root / "bundle.npz")
+    save_benchmark(load_own(root / RINGS), root / "graphs.safetensors")
+    write_bundle(load_own(root / RINGS), root / "bundle.npz")
     checkpoint.save(root / "state.safetensors", {"a": [1, 2.5, None], "b": (np.pi, {"c": "d"})})
     _benchmark_files(root)
     _paper(root)
@@ -102,7 +101,7 @@ def sound(root: Path) -> Path:
 def _benchmark_files(root: Path) -> None:
     """Prepared and raw files of the paper's datasets, cut short."""
     data = root / "data"
-    write_arrays(data / "pattern" / "pattern.npz", {"train_nodes": np.array([3])}, {"source": "tests"})
+    write_arrays(data / "pattern" / "pattern.safetensors", {"train_nodes": np.array([3])}, {"source": "tests"})
     (data / "zinc").mkdir()
     (data / "mnist").mkdir()
     for form in ("bin", "png"):
@@ -114,7 +113,7 @@ def _benchmark_files(root: Path) -> None:
         (data / "mnist" / f"{name}-images-idx3-ubyte.gz").write_bytes(gzip.compress(bytes(16 + 2 * 784)))
         (data / "mnist" / f"{name}-labels-idx1-ubyte").write_bytes(bytes(10))
         _colours(data / "cifar10", split)
-    write_arrays(data / "part.npz", {"nodes": np.array([1])}, {"images": 1, "crc": 0})
+    write_arrays(data / "part.safetensors", {"nodes": np.array([1])}, {"images": 1, "crc": 0})
 
 
 def _colours(folder: Path, split: str) -> None:
@@ -142,7 +141,7 @@ def _paper(root: Path) -> None:
 
 def _work(root: Path) -> None:
     """What a worker reads: its order, the graphs, and the folder of a trial that is done."""
-    pack_graphs(small.benchmark(), root / "jobs").rename(root / "jobs" / "graphs.safetensors")
+    share_splits(small.benchmark(), root / "jobs").rename(root / "jobs" / "graphs.safetensors")
     with Run(root / "jobs" / "trial", TRIAL) as run:
         run.write_json("result", {"val_metric": 1.0, "epochs": 2, "seconds": 0.5, "num_weights": 3})
     job = Job("gnas.strategies.trials_apart.trial_job", "jobs/trial", {**TRIAL_ARGUMENTS, "config": TRIAL})
@@ -189,7 +188,7 @@ def _training(root: Path) -> object:
 
 
 def _resume(root: Path) -> object:
-    benchmark = load_custom(root / RINGS)
+    benchmark = load_own(root / RINGS)
     settings = Settings.resolve("fast", **SMALL, baselines=())
     return discover(benchmark, settings, root / RUN, resume=True)
 
@@ -203,8 +202,13 @@ def _saved(root: Path) -> object:
 
 
 def _encoded(root: Path) -> object:
-    benchmark = load_custom(path_graphs(9))
-    return encode(root / "molecules.csv", benchmark.encoding, benchmark.task).graphs
+    benchmark = load_own(path_graphs(9))
+    return encode_graphs(root / "molecules.csv", benchmark.encoding, benchmark.task).graphs
+
+
+def _prepared(root: Path) -> object:
+    request = sources.Request("pattern", find_facts("pattern"), root / "data")
+    return sources._read_prepared(request, root / "data/pattern/pattern.safetensors", "")
 
 
 READERS: dict[str, tuple[str, Reader]] = {
@@ -217,10 +221,11 @@ READERS: dict[str, tuple[str, Reader]] = {
     "graphnas": ("graphnas.yaml", lambda root: read_architecture(root / "graphnas.yaml")),
     "settings": ("settings.yaml", lambda root: Settings.resolve(file=root / "settings.yaml")),
     "settings of a run": ("run/config.yaml", lambda root: read_settings(root / "run" / "config.yaml")),
-    "bundle": ("bundle.npz", lambda root: load_custom(root / "bundle.npz")),
+    "stored": ("graphs.safetensors", lambda root: load_own(root / "graphs.safetensors")),
+    "bundle": ("bundle.npz", lambda root: load_own(root / "bundle.npz")),
     "checkpoint": ("state.safetensors", lambda root: checkpoint.load(root / "state.safetensors")),
-    "tables": ("rings/", lambda root: load_custom(root / RINGS)),
-    "smiles": ("molecules.csv", lambda root: load_custom(root / "molecules.csv", skip_bad=True)),
+    "tables": ("rings/", lambda root: load_own(root / RINGS)),
+    "smiles": ("molecules.csv", lambda root: load_own(root / "molecules.csv", skip_bad=True)),
     "run": ("run/", _run),
     "training": (f"{SEED}/", _training),
     "resume": ("run/", _resume),
@@ -231,14 +236,14 @@ READERS: dict[str, tuple[str, Reader]] = {
     "model": (f"{SEED}/", lambda root: load_model(root / RUN)),
     "export": (f"{SEED}/model.json", lambda root: export_run(root / RUN, root / "again", force=True)),
     "exported model": ("exported/", lambda root: load_model(root / EXPORT)),
-    "prepared": ("data/pattern", lambda root: sources._read_prepared("pattern", root / "data/pattern/pattern.npz", "")),
+    "prepared": ("data/pattern", _prepared),
     "zinc": ("data/zinc/smiles.csv", lambda root: zinc._read_csv(root / "data/zinc/smiles.csv")),
     "superpixels": (
         "data/mnist/mnist_superpixels.npz",
-        lambda root: superpixels.read_prepared("mnist", root / "data/mnist/mnist_superpixels.npz"),
+        lambda root: superpixels.read_prepared(root / "data/mnist/mnist_superpixels.npz"),
     ),
     "digits": ("data/mnist/t", lambda root: images.read_images("mnist", root / "data/mnist")),
-    "part": ("data/part.npz", lambda root: segments.read_arrays(root / "data/part.npz")),
+    "part": ("data/part.safetensors", lambda root: read_arrays(root / "data/part.safetensors")),
     "colour batches": ("data/cifar10/bin/", lambda root: images.read_images("cifar10", root / "data/cifar10/bin")),
     "colour sheets": ("data/cifar10/png/", lambda root: images.read_images("cifar10", root / "data/cifar10/png")),
     "settings from a run": ("run/co", lambda root: (read_settings(root / RUN), read_command(root / RUN))),

@@ -18,7 +18,7 @@ import torch
 
 import gnas
 from gnas import distributed
-from gnas.data.large import with_sampling
+from gnas.data.benchmark import with_sampling
 from gnas.errors import Interrupted
 from gnas.model import baselines
 from gnas.run.folder import Run

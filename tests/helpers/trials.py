@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from terminal import TINY, Nursery, fingerprint, write_graphs
 
-from gnas.data.cache import read_npz
 from gnas.run import checkpoint
+from gnas.tensors import read_digest
 
 Words = list[object]
 FORMULA = ("--formula", "[sum(dense) | mean(sparse)]", "--cells", "2", "--seeds", "41,95")
@@ -123,7 +123,7 @@ def _draw(place: Path, name: str) -> Words:
 
 
 def _pack(place: Path, name: str) -> Words:
-    return ["data", "pack", place / "rings", "-o", place / name / "graphs.npz", "--quiet"]
+    return ["data", "pack", place / "rings", "-o", place / name / "graphs.safetensors", "--quiet"]
 
 
 def _report(place: Path, name: str) -> Words:
@@ -155,10 +155,10 @@ def _timeless(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if not key.startswith("seconds")}
 
 
-def _arrays(pattern: str) -> Callable[[Path], Any]:
+def _digest(pattern: str) -> Callable[[Path], Any]:
     def read(folder: Path) -> Any:
         (file,) = folder.glob(pattern)
-        return {name: array.tobytes() for name, array in sorted(read_npz(file).items())}
+        return read_digest(file)
 
     return read
 
@@ -176,9 +176,11 @@ JOBS = {
     "search": Job(_search, _resumed(_search), fingerprint),
     "training": Job(_train, _resumed(_train), trained),
     "depth search": Job(_depth, _resumed(_depth), _depth_result),
-    "data preparation": Job(_prepare, _prepare, _arrays("mnist/mnist.npz"), "mnist/parts/*.npz", "mnist/mnist.npz"),
-    "data generation": Job(_draw, _draw, _arrays("pattern/pattern-seed3.npz"), "nothing"),
-    "packing": Job(_pack, _pack, _arrays("graphs.npz"), "nothing"),
+    "data preparation": Job(
+        _prepare, _prepare, _digest("mnist/mnist.safetensors"), "mnist/parts/*.safetensors", "mnist/mnist.safetensors"
+    ),
+    "data generation": Job(_draw, _draw, _digest("pattern/pattern-seed3.safetensors"), "nothing"),
+    "packing": Job(_pack, _pack, _digest("graphs.safetensors"), "nothing"),
     "report": Job(_report, _report, _page, "**/result.json"),
     "export": Job(_export, _export, _exported, "nothing"),
 }

@@ -15,9 +15,8 @@ from torch_geometric.utils import degree
 import gnas
 from gnas.arch import gap
 from gnas.arch.space import SearchSpace
-from gnas.data.describe import describe
-from gnas.data.measured import with_structure
-from gnas.data.own.bundle import pack, unpack
+from gnas.data.benchmark import with_structure
+from gnas.data.storage import load_benchmark, save_benchmark
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.model import baselines
@@ -62,7 +61,7 @@ def test_they_are_standardised_over_the_nodes_of_train() -> None:
     standard = (every - torch.tensor(b.task.structure_center)) / torch.tensor(b.task.structure_scale)
     torch.testing.assert_close(standard.mean(0), torch.zeros(2, dtype=torch.float64), atol=1e-5, rtol=0)
     torch.testing.assert_close(standard.std(0, correction=0), torch.ones(2, dtype=torch.float64), atol=1e-5, rtol=0)
-    assert "of the graph: size, degree" in describe(b)
+    assert "of the graph: size, degree" in b.describe()
 
 
 def test_a_measure_that_never_differs_has_the_scale_1() -> None:
@@ -107,7 +106,7 @@ def test_every_network_reads_them(name: str) -> None:
 
 def test_a_task_keeps_them_in_files(tmp_path) -> None:  # type: ignore[no-untyped-def]
     b = gnas.load("pattern-mini", structure="size")
-    assert unpack(pack(b, tmp_path / "b.npz")).task == b.task
+    assert load_benchmark(save_benchmark(b, tmp_path / "b.safetensors")).task == b.task
     assert (
         task_from({name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(b.task).items()})
         == b.task

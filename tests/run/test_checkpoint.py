@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
+from gnas import tensors
 from gnas.errors import InputError
 from gnas.run import checkpoint
 
@@ -204,7 +205,7 @@ def test_other_files_are_refused(tmp_path: Path, data: bytes) -> None:
 
 @pytest.mark.parametrize("skeleton", SKELETONS)
 def test_a_forged_structure_is_refused(tmp_path: Path, skeleton: str) -> None:
-    meta = {"format": checkpoint.FORMAT, "state": skeleton, "digest": checkpoint._digest({}, skeleton)}
+    meta = {"format": checkpoint.FORMAT, "state": skeleton, "digest": tensors._digest({}, skeleton)}
     with pytest.raises(InputError, match="damaged checkpoint"):
         loaded(tmp_path / "one", tensor_bytes({}, meta))
 

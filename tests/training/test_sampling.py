@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.loader import NodeLoader
 
 import gnas
-from gnas.data import large
+from gnas.data import benchmark as data_benchmark
 from gnas.errors import InputError, Interrupted
 from gnas.graph import GraphSet
 from gnas.run.folder import Run
@@ -141,7 +141,7 @@ def test_with_all_neighbours_of_enough_hops_the_figures_are_those_of_the_whole_g
 
 
 def test_a_sampled_search_stops_and_goes_on_bit_for_bit(tmp_path) -> None:
-    bench = large.with_sampling(small.transductive(), "3,2")
+    bench = data_benchmark.with_sampling(small.transductive(), "3,2")
     settings = {"strategy": gnas.SingleLevel(epochs=3, batch_size=2), "channels": 8, "num_cells": 1}
     whole = gnas.search(bench, SPACE, **settings)
     with Run(tmp_path / "run", {}) as run, pytest.raises(Interrupted):
@@ -167,12 +167,12 @@ def test_labels_that_only_neighbours_know_are_learned() -> None:
 
 
 def test_a_large_graph_is_sampled_by_itself_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large, "WHOLE_NODES", 20)
+    monkeypatch.setattr(data_benchmark, "WHOLE_NODES", 20)
     data = small.ring_of_classes()
     for part, name in enumerate(("train", "val", "test")):
         data[f"{name}_mask"] = torch.arange(30) % 3 == part
     bench = gnas.load(data)
-    assert bench.val.sample_neighbors == large.USUAL
+    assert bench.val.sample_neighbors == data_benchmark.DEFAULT_HOPS
     assert any("neighbours are sampled, hop by hop: 10, 5" in note for note in bench.notes)
     assert gnas.load(data, sample_neighbors="none").train.sample_neighbors == ()
     assert gnas.load(data, sample_neighbors="4").train.sample_neighbors == (4,)
@@ -181,12 +181,12 @@ def test_a_large_graph_is_sampled_by_itself_and_says_so(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("asked", ["10,x", "0", (3, -2), "5,0", [None]])
 def test_bad_numbers_of_neighbours(asked: object) -> None:
-    with pytest.raises(InputError, match="give a number for each hop"):
+    with pytest.raises(InputError, match="give a number per hop"):
         gnas.load(small.ring_of_classes(), sample_neighbors=asked)
 
 
 def test_only_targets_of_nodes_can_be_sampled() -> None:
-    with pytest.raises(InputError, match="needs a target of nodes"):
-        large.with_sampling(small.benchmark("regression"), (5,))
+    with pytest.raises(InputError, match="needs targets of nodes"):
+        data_benchmark.with_sampling(small.benchmark("regression"), (5,))
     with pytest.raises(InputError, match="not for those of graphs"):
         SampledStore(small.benchmark("regression").train)

@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 from trained import CLASSES, TASK, keep, network, refused
 
 from gnas.data import load
-from gnas.data.own.bundle import pack
+from gnas.data.storage import save_benchmark
 from gnas.model.baselines import BASELINES
 from gnas.model.task import Task
 from gnas.training.evaluation import evaluate
@@ -151,8 +151,8 @@ def test_of_a_benchmark_the_test_split_is_predicted(tmp_path: Path) -> None:
     assert len(found) == len(benchmark.test)
     error = np.abs(found.values[:, 0] - benchmark.test.y.numpy().reshape(-1)).mean()
     assert error == pytest.approx(evaluate(net, benchmark.test)["metric"], rel=1e-5)
-    pack(benchmark, tmp_path / "mini.npz")
-    for same in (benchmark, benchmark.test, tmp_path / "mini.npz", str(tmp_path / "mini.npz")):
+    save_benchmark(benchmark, tmp_path / "mini.safetensors")
+    for same in (benchmark, benchmark.test, tmp_path / "mini.safetensors", str(tmp_path / "mini.safetensors")):
         assert np.array_equal(predict(tmp_path, same).values, found.values)
     assert "digits: kind is 'classification'" in refusal(tmp_path, "digits")
 
@@ -200,7 +200,7 @@ def test_molecules_that_cannot_be_read_are_left_out_if_asked(tmp_path: Path) -> 
         assert found.columns == ("graph", "smiles", "prediction")
         first, second = found.notes
         assert "1 row skipped, their SMILES do not parse" in first
-        assert "2 rows skipped, their atoms or bonds are not known from the training data" in second
+        assert "2 rows skipped, their atoms or bonds are not in the training data" in second
         assert "skip_bad=True" in refusal(tmp_path, given)
     assert "skip_bad=True leaves such molecules out" in refusal(tmp_path, ["CBr"])
     assert "no molecule is left of 1 row" in refusal(tmp_path, ["CBr"], skip_bad=True)
@@ -223,7 +223,7 @@ def test_tables_as_they_were_given(tmp_path: Path) -> None:
     found = predict(tmp_path, str(folder))
     assert len(found) == 10
     (folder / "nodes.csv").write_text((folder / "nodes.csv").read_text().replace("red", "green", 1))
-    assert "column 'colour' is 'green', a value not known" in refusal(tmp_path, folder)
+    assert "column 'colour' is 'green', which is not among the values" in refusal(tmp_path, folder)
 
 
 # -- what is refused ------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_wrong_input_is_named(tmp_path: Path) -> None:
     assert "x has 5 columns; this network reads 4" in refusal(tmp_path / "floats", wide)
     unseen = graphs(categories=True)
     unseen[2].x[1, 1] = 3
-    assert "graph 2, node 1: column 'x1' is 3; its known categories are 0..2" in refusal(tmp_path / "classes", unseen)
+    assert "graph 2, node 1: column 'x1' is 3; its categories are 0..2" in refusal(tmp_path / "classes", unseen)
     assert "neither a benchmark nor an existing path" in refusal(tmp_path / "floats", "zincc")
     assert "neither a benchmark nor an existing path" in refusal(tmp_path / "floats", "x" * 5000)
     assert "neither a file nor a folder" in refusal(tmp_path / "floats", tmp_path / "nothing.csv")

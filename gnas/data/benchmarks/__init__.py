@@ -1,0 +1,154 @@
+"""The benchmarks by name: load one, prepare its file, say where it would come from.
+
+To add one, declare its ``DATASETS`` in a file of this folder and list that file here. A package of yours can offer datasets
+too, by the entry point group ``gnas.datasets``; see docs/extending.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gnas.data.benchmark import PATIENCE, SPLIT_NAMES, Benchmark, with_structure
+from gnas.data.benchmarks import mini, sbm, superpixels, zinc
+from gnas.data.benchmarks.facts import Facts
+from gnas.data.benchmarks.sources import Dataset, PreparedSplits, Request, find_data_root, open_splits, prepared_name
+from gnas.errors import InputError, choose
+from gnas.graph import GraphSet
+from gnas.model.task import Task
+from gnas.plugins import find_plugins, resolve_plugin
+
+DATASETS: dict[str, Dataset] = {**zinc.DATASETS, **sbm.DATASETS, **superpixels.DATASETS, **mini.DATASETS}
+NAMES = tuple(DATASETS)
+PUBLISHED = tuple(name for name, dataset in DATASETS.items() if dataset.sources)  # the others are built in
+GROUP = "gnas.datasets"  # the entry point group of datasets in other packages
+TASK_OPTIONS = ("loss", "metric", "readout")
+SOURCE_OPTIONS = ("device", "workers", "download", "on_progress")
+
+
+def find_facts(name: str) -> Facts:
+    """What is published of a benchmark, or known of a small one."""
+    return DATASETS[choose(name, NAMES, "benchmark")].facts
+
+
+def list_names() -> list[str]:
+    """Names of all benchmarks: those of the package first, then those of installed packages."""
+    return list(dict.fromkeys((*DATASETS, *find_plugins(GROUP))))
+
+
+def is_dataset(name: str) -> bool:
+    """Whether this is the name of a benchmark, of the package or of an installed one."""
+    return name in DATASETS or name in find_plugins(GROUP)
+
+
+def load_from_package(name: str, *, data_root: str | Path | None = None, seed: int = 0, **options: Any) -> Benchmark:
+    """Load a dataset that an installed package offers.
+
+    Its entry point names a function of ``data_root`` and ``seed``, which returns a ``Benchmark`` or anything else that
+    ``gnas.load`` takes. ``options`` are those of own data.
+    """
+    from gnas.data.own.load import load_own  # late: it reads packed files, which need the patience of a benchmark
+
+    read = resolve_plugin(name, {}, GROUP, "dataset")
+    return load_own(read(data_root=find_data_root(data_root), seed=seed), **{"name": name, "seed": seed, **options})
+
+
+def find_patience(name: str) -> int:
+    """Patience of the training protocol of a benchmark that is not loaded yet; the default for other data."""
+    return DATASETS[name].facts.patience if name in DATASETS else PATIENCE
+
+
+def load_named(
+    name: str,
+    *,
+    data_root: str | Path | None = None,
+    seed: int = 0,
+    edge_attr: bool = False,
+    structure: str | Sequence[str] | None = None,
+    **options: Any,
+) -> Benchmark:
+    """Load a benchmark of the package.
+
+    Args:
+        name: one of ``NAMES``.
+        data_root: folder of data files; else ``GNAS_DATA``, else a per-user cache folder.
+        seed: of what is random in the data: the draw of a generated benchmark.
+        edge_attr: add edge strengths and positions to superpixels. ZINC always has its bonds.
+        structure: measures that nodes read besides their columns (``size``, ``degree``).
+        **options: ``loss``, ``metric``, ``readout``; ``device``, ``workers``, ``download``, ``on_progress``.
+    """
+    wrong = sorted(set(options) - {*TASK_OPTIONS, *SOURCE_OPTIONS})
+    if wrong:
+        names = ", ".join(("edge_attr", "structure", *SOURCE_OPTIONS, *TASK_OPTIONS))
+        raise InputError(f"benchmark {name!r} has no option {wrong[0]!r}; its options are: {names}")
+    changes = {key: options.pop(key) for key in TASK_OPTIONS if key in options}
+    dataset = DATASETS[choose(name, NAMES, "benchmark")]
+    found = prepare_benchmark(name, data_root=data_root, seed=seed, **options)
+    train, val, test = (dataset.graph_set(found.splits.pop(split), edge_attr) for split in SPLIT_NAMES)
+    task = _standardise(dataset.facts.task, train) if dataset.standardise else dataset.facts.task
+    benchmark = Benchmark(
+        name,
+        train,
+        val,
+        test,
+        task=dataclasses.replace(task, **changes),
+        source=found.source,
+        notes=found.notes,
+        patience=dataset.facts.patience,
+    )
+    return with_structure(benchmark, structure)
+
+
+def _standardise(task: Task, train: GraphSet) -> Task:
+    return dataclasses.replace(task, center=(float(train.y.mean()),), scale=(float(train.y.std()),))
+
+
+def prepare_benchmark(
+    name: str, *, data_root: str | Path | None = None, seed: int = 0, **options: Any
+) -> PreparedSplits:
+    """Read the splits of a benchmark; if it has no prepared file yet, build it first."""
+    dataset = DATASETS[choose(name, NAMES, "benchmark")]
+    if dataset.build is not None:
+        return PreparedSplits(dataset.build(dataset.facts.graphs, seed), "built in", None, ())
+    request = Request(name, dataset.facts, find_data_root(data_root), seed=seed, **options)
+    return open_splits(request, dataset.sources)
+
+
+class Listing(NamedTuple):
+    """One line of the list of benchmarks."""
+
+    name: str
+    what: str
+    graphs: tuple[int, ...]  # per split; empty if that is not known before the data is loaded
+    nodes: int | None
+    source: str
+
+
+def list_benchmarks(data_root: str | Path | None = None) -> list[Listing]:
+    """All benchmarks, and the source each would be read from now. No file is read, no network is used."""
+    root = find_data_root(data_root)
+    ours = [
+        Listing(name, one.facts.what, one.facts.graphs, one.facts.nodes, _describe_source(name, one, root))
+        for name, one in DATASETS.items()
+    ]
+    others = {name: point for name, point in find_plugins(GROUP).items() if name not in DATASETS}
+    return ours + [
+        Listing(name, "dataset of another package", (), None, f"entry point: {point.value}")
+        for name, point in others.items()
+    ]
+
+
+def _describe_source(name: str, dataset: Dataset, root: Path) -> str:
+    if dataset.build is not None:
+        return "built in"
+    request = Request(name, dataset.facts, root)
+    for suffix in (".safetensors", ".npz"):
+        relative = prepared_name(name, dataset.facts, suffix=suffix)
+        if request.find(relative):
+            return f"prepared: {relative}"
+    ready = [source for source in dataset.sources if source.ready(request)]
+    if not ready:
+        return "none"
+    return " or ".join(map(str, ready)) if ready[0].kind == "download" else str(ready[0])

@@ -2,96 +2,268 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
+import csv
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import torch
 
-from gnas.data.benchmark import Benchmark
+from gnas.data.benchmark import SPLIT_NAMES
 from gnas.data.benchmarks import sbm, zinc
-from gnas.data.benchmarks.blocks import Blocks, ClusterModel, PatternModel, generate
-from gnas.data.benchmarks.catalogue import DIGITS, SPLITS, Facts, image_task, node_task
-from gnas.data.benchmarks.molecules_mini import molecules
-from gnas.data.benchmarks.shapes import digits
-from gnas.data.compact import Compact, Splits
+from gnas.data.benchmarks.compact import Compact, Splits
+from gnas.data.benchmarks.facts import DIGITS, Facts, image_task, node_task
+from gnas.data.benchmarks.images import UNIT
+from gnas.data.benchmarks.sbm import Blocks, ClusterModel, Draws, PatternModel, generate_splits
+from gnas.data.benchmarks.sources import Dataset
+from gnas.data.benchmarks.superpixels import nearest_edges
+from gnas.data.encoding import Array
+from gnas.data.smiles import ZINC_ATOMS, Molecule, import_rdkit, parse_smiles
 from gnas.graph import GraphSet
 from gnas.model.task import Task
 
-PATTERN_MINI = PatternModel(Blocks(3, (4, 9), 0.5, 0.2), patterns=20, pattern_sizes=(5, 9))
-CLUSTER_MINI = ClusterModel(Blocks(4, (4, 9), 0.7, 0.1))
+# -- digits: drawn digits, cut into superpixel-like pieces ---------------------------------------------------------
+#
+# Only + - * / and square roots, which round in the same way on every machine.
 
-# The numbers are those of seed 0; other seeds draw other graphs of the same kind.
-MINIS = {
-    "pattern-mini": Facts(
-        "small stochastic block models, find the planted pattern",
-        node_task(2, 3),
-        (240, 60, 60),
-        *(9_503, 17, 35, 267.8),
-        symmetric=True,
-        tolerance=0.06,
-        slack=3,
-        patience=5,
-    ),
-    "cluster-mini": Facts(
-        "small stochastic block models, find the communities",
-        node_task(4, 5),
-        (240, 60, 60),
-        *(9_324, 18, 35, 157.3),
-        symmetric=True,
-        tolerance=0.06,
-        slack=3,
-        patience=5,
-    ),
-    "digits": Facts(
-        "superpixels of drawn digits",
-        image_task(3, DIGITS),
-        (400, 100, 100),
-        *(14_301, 19, 28, 190.7),
-        symmetric=False,
-        tolerance=0.06,
-        slack=3,
-    ),
-    "molecules-mini": Facts(
-        "small molecules, octanol-water coefficient logP",
-        Task("graph", "regression", 1, (28,), loss="l1", metric="mae", labels=("logP",)),
-        (400, 88, 88),
-        *(4_968, 4, 16, 17.0),
-        symmetric=True,
-    ),
-}
+SIZE = 20  # pixels
+CELL = 5  # a piece is a cell of 5 x 5 pixels, or its part with ink, or its part without
+
+_PIXELS = np.moveaxis(np.indices((SIZE, SIZE), np.float64), 0, -1)[:, :, None]
+
+# Strokes of each digit as corners (row, column) on a 0..4 by 0..2 field.
+STROKES = (
+    ((0, 0), (0, 2), (4, 2), (4, 0), (0, 0)),
+    ((1, 0), (0, 1), (4, 1)),
+    ((0, 0), (0, 2), (2, 2), (4, 0), (4, 2)),
+    ((0, 0), (0, 2), (2, 1), (4, 2), (4, 0)),
+    ((4, 2), (0, 2), (2, 0), (3, 2)),
+    ((0, 2), (0, 0), (2, 0), (2, 2), (4, 2), (4, 0)),
+    ((0, 2), (0, 0), (4, 0), (4, 2), (2, 2), (2, 0)),
+    ((0, 0), (0, 2), (2, 1), (4, 1)),
+    ((2, 0), (0, 0), (0, 2), (2, 2), (2, 0), (4, 0), (4, 2), (2, 2)),
+    ((2, 2), (2, 0), (0, 0), (0, 2), (4, 2), (4, 0)),
+)
 
 
-def load_mini(name: str, seed: int = 0) -> Benchmark:
-    """Build one of ``MINIS``."""
-    facts = MINIS[name]
-    build, graph_set = _BUILDERS[name]
-    splits = build(dict(zip(SPLITS, facts.graphs, strict=True)), seed)
-    sets = {split: graph_set(name, splits[split]) for split in SPLITS}
-    task = _standardised(facts.task, sets["train"]) if facts.task.kind == "regression" else facts.task
-    return Benchmark(name, **sets, task=task, source="built in", patience=facts.patience)
+def draw_digit(digit: int, draws: Draws) -> Array:
+    """An image [20, 20] of levels 0..255: the strokes scaled, slanted, moved and drawn with a random width."""
+    grow, wide, slant, lean, down, right, thick = (draws.below(2001, 7) - 1000) / 1000
+    corners = np.array(STROKES[digit], np.float64) - (2, 1)
+    tall, broad = 3.0 + 0.3 * grow, 4.2 + 0.5 * wide
+    row = tall * corners[:, 0] + 0.6 * lean * corners[:, 1] + (SIZE - 1) / 2 + 2.6 * down
+    column = broad * corners[:, 1] + 0.5 * slant * corners[:, 0] + (SIZE - 1) / 2 + 2.6 * right
+    away = _distance(np.stack([row, column], 1))
+    noise = draws.below(21, SIZE * SIZE).reshape(SIZE, SIZE)
+    ink = np.floor(255 * np.clip(1.7 + 0.3 * thick - away, 0, 1))
+    return np.minimum(ink + noise * (ink > 0), 255)
 
 
-def _standardised(task: Task, train: GraphSet) -> Task:
-    return dataclasses.replace(task, center=(float(train.y.mean()),), scale=(float(train.y.std()),))
+def _distance(path: Array) -> Array:
+    """Distance of every pixel to the nearest stroke."""
+    start, along = path[:-1], path[1:] - path[:-1]
+    length = along[:, 0] * along[:, 0] + along[:, 1] * along[:, 1]
+    offset = _PIXELS - start
+    part = np.clip((offset[..., 0] * along[:, 0] + offset[..., 1] * along[:, 1]) / length, 0, 1)
+    down, right = offset[..., 0] - part * along[:, 0], offset[..., 1] - part * along[:, 1]
+    return np.sqrt(down * down + right * right).min(-1)
 
 
-def _pattern(counts: dict[str, int], seed: int) -> Splits:
-    return generate(PATTERN_MINI, tuple(counts.values()), seed)
+def cut_pieces(image: Array) -> tuple[Array, Array]:
+    """Mean intensity [n] and centre [n, 2] in pixels x 1024 of the pieces, whose borders follow the ink."""
+    row, column = np.divmod(np.arange(SIZE * SIZE), SIZE)
+    level = image.ravel()
+    cell, inked = row // CELL * (SIZE // CELL) + column // CELL, level >= 128
+    dark = np.bincount(cell, inked)
+    mixed = (dark >= 4) & (dark <= CELL * CELL - 4)
+    _, piece = np.unique(2 * cell + (inked & mixed[cell]), return_inverse=True)
+    count = np.bincount(piece)
+    center = np.stack([np.bincount(piece, row) / count, np.bincount(piece, column) / count], 1)
+    return np.bincount(piece, level) / count, np.rint(center * UNIT)
 
 
-def _cluster(counts: dict[str, int], seed: int) -> Splits:
-    return generate(CLUSTER_MINI, tuple(counts.values()), seed)
+def draw_digits(counts: tuple[int, int, int], seed: int) -> Splits:
+    """Digits in equal numbers, in random order."""
+    splits: Splits = {}
+    for part, (split, count) in enumerate(zip(SPLIT_NAMES, counts, strict=True)):
+        label = Draws(seed, part << 32).order(count) % len(STROKES)
+        found = [cut_pieces(draw_digit(int(digit), Draws(seed, part << 32 | i + 1))) for i, digit in enumerate(label)]
+        nodes = np.array([len(ink) for ink, _ in found])
+        center = np.concatenate([c for _, c in found]).astype(np.uint16)
+        source, degree, _ = nearest_edges(center, nodes, SIZE)
+        x = np.column_stack([np.concatenate([ink for ink, _ in found]) / 255, center / (UNIT * SIZE)])
+        splits[split] = Compact(nodes, degree, source, {"x": x.astype(np.float32), "label": label.astype(np.uint8)})
+    return splits
 
 
-def _digit_set(name: str, split: Compact) -> GraphSet:
+def digit_graphs(split: Compact, edge_attr: bool = False) -> GraphSet:
+    """Intensity and centre of the pieces as features."""
     x, label = (torch.from_numpy(split.columns[key]) for key in ("x", "label"))
     return split.graph_set(x, label.long(), "graph")
 
 
-_Builder = tuple[Callable[[dict[str, int], int], Splits], Callable[[str, Compact], GraphSet]]
-_BUILDERS: dict[str, _Builder] = {
-    "pattern-mini": (_pattern, sbm.graph_set),
-    "cluster-mini": (_cluster, sbm.graph_set),
-    "digits": (digits, _digit_set),
-    "molecules-mini": (molecules, zinc.graph_set),
+# -- molecules-mini: every core with every substituent, and the octanol-water coefficient logP of rdkit -------------
+#
+# The graphs are in a small table beside this file, so that loading them needs no rdkit; ``build_rows`` makes the table.
+
+TABLE = Path(__file__).with_name("molecules_mini.csv")
+CORES = (
+    *("c1ccccc1{}", "c1ccncc1{}", "Cc1ccc(C)cc1{}", "c1ccc2ccccc2c1{}", "C1CCCCC1{}", "C1CCOC1{}", "C1CCNCC1{}"),
+    *(
+        "c1ccsc1{}",
+        "c1ccoc1{}",
+        "Cn1ccnc1{}",
+        "O=C1CCCC1{}",
+        "c1cnc2ccccc2c1{}",
+        "CC(C)C{}",
+        "CCOCC{}",
+        "CC(=O)N(C)C{}",
+    ),
+    *(
+        "COc1ccccc1{}",
+        "Clc1cccnc1{}",
+        "C1CC1{}",
+        "O=C1NC(=O)CC1{}",
+        "C1COCCN1C{}",
+        "c1ccc(-c2ccccc2)cc1{}",
+        "CC=C(C){}",
+    ),
+    *("C[N+](C)(C)C{}", "CS(=O)(=O)C{}"),
+)
+SUBSTITUENTS = (
+    *("C", "CC", "C(C)C", "O", "OC", "N", "N(C)C", "F", "Cl", "Br", "C#N", "C(F)(F)F", "C(=O)O", "C(=O)[O-]", "C(=O)N"),
+    *("C(=O)OC", "S(=O)(=O)N", "CO", "CCN", "C=C", "C#C", "NC(C)=O", "CS", "I"),
+)
+MARKS = {1: "-", 2: "=", 3: "#"}
+
+
+class Row(NamedTuple):
+    """One molecule of the table."""
+
+    smiles: str
+    logp: float
+    molecule: Molecule
+
+
+def list_smiles() -> list[str]:
+    """The molecules, in the order of the table."""
+    return [core.format(substituent) for core in CORES for substituent in SUBSTITUENTS]
+
+
+def build_rows() -> list[Row]:
+    """The table from rdkit."""
+    chem = import_rdkit()
+    from rdkit.Chem.Crippen import MolLogP  # type: ignore[attr-defined]
+
+    return [Row(text, round(MolLogP(chem.MolFromSmiles(text)), 4), parse_smiles(text)) for text in list_smiles()]
+
+
+def format_row(row: Row) -> list[str]:
+    """The cells of a row: SMILES, logP, atom tokens, bonds as 0-1 1=2 2#3."""
+    ends = row.molecule.bonds[:, : row.molecule.types.size // 2]
+    bonds = [f"{a}{MARKS[int(t)]}{b}" for a, b, t in zip(*ends, row.molecule.types, strict=False)]
+    return [row.smiles, f"{row.logp:.4f}", ";".join(row.molecule.atoms), " ".join(bonds)]
+
+
+def parse_row(cells: list[str]) -> Row:
+    """A row back from its cells."""
+    smiles, logp, atoms, bonds = cells
+    types = np.array([next(t for t, mark in MARKS.items() if mark in bond) for bond in bonds.split()], np.uint8)
+    ends = np.array([bond.replace("=", "-").replace("#", "-").split("-") for bond in bonds.split()], np.int64).T
+    molecule = Molecule(tuple(atoms.split(";")), np.concatenate([ends, ends[::-1]], 1), np.tile(types, 2))
+    return Row(smiles, float(logp), molecule)
+
+
+def read_table() -> list[Row]:
+    """The table that comes with the package."""
+    with open(TABLE, newline="", encoding="utf-8") as file:
+        return [parse_row(cells) for cells in list(csv.reader(file))[1:]]
+
+
+def split_molecules(counts: tuple[int, int, int], seed: int) -> Splits:
+    """The rows of the table, distributed to the splits in random order."""
+    rows, order, first = read_table(), Draws(seed, 0).order(sum(counts)), 0
+    splits: Splits = {}
+    for split, count in zip(SPLIT_NAMES, counts, strict=True):
+        splits[split] = _compact([rows[i] for i in order[first : first + count]])
+        first += count
+    return splits
+
+
+def _compact(rows: list[Row]) -> Compact:
+    graphs = [row.molecule for row in rows]
+    number = {token: i for i, token in enumerate(ZINC_ATOMS)}
+    atoms: Array = np.array([number[a] for g in graphs for a in g.atoms], np.uint8)
+    source, target = np.concatenate([g.bonds for g in graphs], 1)
+    return Compact.from_edges(
+        np.array([len(g.atoms) for g in graphs]),
+        np.array([g.types.size for g in graphs]),
+        source,
+        target,
+        {"atom": atoms, "target": np.array([row.logp for row in rows], np.float32)},
+        {"bond": np.concatenate([g.types for g in graphs])},
+    )
+
+
+# -- the datasets --------------------------------------------------------------------------------------------------
+
+PATTERN_MINI = PatternModel(Blocks(3, (4, 9), 0.5, 0.2), patterns=20, pattern_sizes=(5, 9))
+CLUSTER_MINI = ClusterModel(Blocks(4, (4, 9), 0.7, 0.1))
+
+# The figures are those of seed 0; other seeds draw other graphs of the same kind.
+DATASETS = {
+    "pattern-mini": Dataset(
+        Facts(
+            "small stochastic block models, find the planted pattern",
+            node_task(2, 3),
+            (240, 60, 60),
+            *(9_503, 17, 35, 267.8),
+            symmetric=True,
+            tolerance=0.06,
+            slack=3,
+            patience=5,
+        ),
+        sbm.graph_set,
+        build=partial(generate_splits, PATTERN_MINI),
+    ),
+    "cluster-mini": Dataset(
+        Facts(
+            "small stochastic block models, find the communities",
+            node_task(4, 5),
+            (240, 60, 60),
+            *(9_324, 18, 35, 157.3),
+            symmetric=True,
+            tolerance=0.06,
+            slack=3,
+            patience=5,
+        ),
+        sbm.graph_set,
+        build=partial(generate_splits, CLUSTER_MINI),
+    ),
+    "digits": Dataset(
+        Facts(
+            "superpixels of drawn digits",
+            image_task(3, DIGITS),
+            (400, 100, 100),
+            *(14_301, 19, 28, 190.7),
+            symmetric=False,
+            tolerance=0.06,
+            slack=3,
+        ),
+        digit_graphs,
+        build=draw_digits,
+    ),
+    "molecules-mini": Dataset(
+        Facts(
+            "small molecules, octanol-water coefficient logP",
+            Task("graph", "regression", 1, (28,), loss="l1", metric="mae", labels=("logP",)),
+            (400, 88, 88),
+            *(4_968, 4, 16, 17.0),
+            symmetric=True,
+        ),
+        zinc.graph_set,
+        build=split_molecules,
+        standardise=True,
+    ),
 }

@@ -8,46 +8,33 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from gnas.data import download
-from gnas.data.benchmarks.catalogue import SPLITS
-from gnas.data.cache import Array, BrokenFile, read_npz
-from gnas.data.compact import Compact, Splits
-from gnas.data.root import find
-from gnas.data.smiles import import_rdkit, read_smiles
-from gnas.data.sources import Options, Source
+from gnas.data.benchmark import SPLIT_NAMES
+from gnas.data.benchmarks.compact import Compact, Splits
+from gnas.data.benchmarks.facts import Facts
+from gnas.data.benchmarks.sources import Dataset, Request, Source, download_splits, may_download
+from gnas.data.encoding import Array
+from gnas.data.smiles import import_rdkit, parse_smiles
+from gnas.data.storage import BrokenFile, read_npz
 from gnas.errors import InputError
 from gnas.graph import GraphSet
+from gnas.model.task import Task
 
 PREPARED, SMILES = "zinc/zinc12k.npz", "zinc/zinc12k_smiles.csv"
 
 
-def sources(name: str) -> tuple[Source, ...]:
-    """Where ZINC comes from, in order."""
-    return (
-        Source("prepared", PREPARED, lambda root, _: find(root, PREPARED) is not None, read_prepared, quick=True),
-        Source(
-            "raw",
-            f"{SMILES} (columns split, smiles, y; needs the chem extra)",
-            lambda root, _: find(root, SMILES) is not None,
-            read_raw,
-        ),
-        Source("download", "ZINC of PyG, subset", download.allowed, read_pyg),
-    )
-
-
-def graph_set(name: str, split: Compact, edge_attr: bool = False) -> GraphSet:
-    """Atom types as categories, bond types 1, 2, 3 as edge data."""
+def graph_set(split: Compact, edge_attr: bool = False) -> GraphSet:
+    """Atom types as categories; bond types 1, 2, 3 as edge data, requested or not."""
     columns = {key: torch.from_numpy(value) for key, value in split.columns.items()}
     x, bonds = columns["atom"].long()[:, None], columns["bond"].long()
     return split.graph_set(x, columns["target"].float(), "graph", edge_attr=bonds)
 
 
-def read_prepared(root: Path, options: Options) -> Splits:
+def read_prepared(request: Request) -> Splits:
     """The arrays ``SPLIT_atom_type``, ``SPLIT_edge_index``, ... of the prepared file."""
-    path = find(root, PREPARED)
+    path = request.find(PREPARED)
     arrays = read_npz(path) if path else {}
     try:
-        return {split: _from_prepared(split, arrays) for split in SPLITS}
+        return {split: _from_prepared(split, arrays) for split in SPLIT_NAMES}
     except (KeyError, IndexError, ValueError) as error:
         raise BrokenFile(f"{PREPARED}: {error!r}") from None
 
@@ -67,14 +54,14 @@ def _from_prepared(split: str, arrays: dict[str, Array]) -> Compact:
     )
 
 
-def read_raw(root: Path, options: Options) -> Splits:
+def read_raw(request: Request) -> Splits:
     """Every row of the SMILES file, in order, as rdkit reads it."""
-    import_rdkit()  # say at once that it is missing
-    rows = _read_csv(find(root, SMILES) or root / SMILES)
+    import_rdkit()  # an error at once if it is missing
+    rows = _read_csv(request.find(SMILES) or request.root / SMILES)
     total, done = sum(map(len, rows.values())), 0
     splits: Splits = {}
-    for split in SPLITS:
-        splits[split] = _from_smiles(rows[split], done, total, options)
+    for split in SPLIT_NAMES:
+        splits[split] = _from_smiles(rows[split], done, total, request)
         done += len(rows[split])
     return splits
 
@@ -83,7 +70,7 @@ _Row = tuple[int, str, float]  # line, SMILES, target
 
 
 def _read_csv(path: Path) -> dict[str, list[_Row]]:
-    rows: dict[str, list[_Row]] = {split: [] for split in SPLITS}
+    rows: dict[str, list[_Row]] = {split: [] for split in SPLIT_NAMES}
     try:
         with open(path, newline="", encoding="utf-8") as file:
             table = list(csv.DictReader(file))
@@ -97,18 +84,18 @@ def _read_csv(path: Path) -> dict[str, list[_Row]]:
     return rows
 
 
-def _from_smiles(rows: list[_Row], done: int, total: int, options: Options) -> Compact:
+def _from_smiles(rows: list[_Row], done: int, total: int, request: Request) -> Compact:
     atoms, bonds, types = [], [], []
     for i, (line, text, _) in enumerate(rows):
         try:
-            molecule = read_smiles(text)
+            molecule = parse_smiles(text)
             atoms.append(molecule.numbers())
         except InputError as error:
             raise BrokenFile(f"{SMILES}, line {line}: {error}") from None
         bonds.append(molecule.bonds)
         types.append(molecule.types)
         if i % 200 == 0:
-            options.on_progress("molecules", done + i, total)
+            request.on_progress("molecules", done + i, total)
     if not rows:
         raise BrokenFile(f"{SMILES} has no rows for one of train, val and test")
     source, target = np.concatenate(bonds, 1)
@@ -122,10 +109,10 @@ def _from_smiles(rows: list[_Row], done: int, total: int, options: Options) -> C
     )
 
 
-def read_pyg(root: Path, options: Options) -> Splits:
-    """The graphs PyG downloads."""
+def read_pyg(request: Request) -> Splits:
+    """The graphs that PyG downloads."""
     splits: Splits = {}
-    for split, graphs in download.download("zinc").items():
+    for split, graphs in download_splits(request.name).items():
         one = GraphSet.from_data(graphs)
         if one.edge_attr is None:
             raise InputError("the download has no bond types")
@@ -137,3 +124,27 @@ def read_pyg(root: Path, options: Options) -> Splits:
         bonds = one.edge_attr.reshape(-1).numpy().astype(np.uint8)
         splits[split] = Compact(bare.nodes, bare.degree, bare.source, {**columns, "bond": bonds})
     return splits
+
+
+DATASETS = {
+    "zinc": Dataset(
+        Facts(
+            "molecules, constrained solubility",
+            Task("graph", "regression", 1, (28,), loss="l1", metric="mae"),
+            (10_000, 1_000, 1_000),
+            *(277_864, 9, 37, 49.83),
+            symmetric=True,
+        ),
+        graph_set,
+        (
+            Source("prepared", PREPARED, lambda r: r.find(PREPARED) is not None, read_prepared, quick=True),
+            Source(
+                "raw",
+                f"{SMILES} (columns split, smiles, y; needs the chem extra)",
+                lambda r: r.find(SMILES) is not None,
+                read_raw,
+            ),
+            Source("download", "ZINC of PyG, subset", may_download, read_pyg),
+        ),
+    )
+}

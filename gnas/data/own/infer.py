@@ -1,28 +1,106 @@
-"""What is asked of the data, read off its targets: regression or classes, which classes, and why."""
+"""What the columns are (categories or numbers) and what the targets ask for (regression or classes), with reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from gnas.data.encoding import Array, Encoding, finite, shown, some
-from gnas.data.own.inputs import MOST_CATEGORIES, Categorical, infer_column, node_columns
+from gnas.data.encoding import (
+    LARGEST_DEGREE,
+    Array,
+    Column,
+    Encoding,
+    Place,
+    check_finite,
+    format_count,
+    format_list,
+    format_value,
+)
+from gnas.data.own.options import Categorical
 from gnas.data.own.raw import RawGraphs
-from gnas.errors import InputError
+from gnas.errors import InputError, choose
 
+MOST_CATEGORIES = 1000  # an integer column with more values is a measurement
 MOST_CLASSES = 100  # an integer target with more values is a measurement
 FEW_CLASSES = 20
 
 
+def infer_node_columns(raw: RawGraphs, categorical: Categorical) -> tuple[tuple[Column, ...], str]:
+    """The node columns and a line that says what they are."""
+    if not raw.nodes:
+        column = Column("degree", "degree", LARGEST_DEGREE + 1)
+        return (column,), f"input: no node features, so the in-degree is the category (up to {LARGEST_DEGREE})"
+    decided = _read_categorical(raw.nodes, categorical)
+    columns = tuple(infer_column(n, v, decided[n], raw.node_place) for n, v in raw.nodes.items())
+    kinds = [c.categorical for c in columns]
+    if all(kinds):
+        sizes = format_list([c.size for c in columns])
+        return columns, f"input: {format_count(len(columns), 'categorical column')} of {sizes} values"
+    if not any(kinds):
+        return columns, f"input: {format_count(len(columns), 'continuous column')}"
+    both = f"{format_count(kinds.count(False), 'continuous column')} and {sum(kinds)} categorical, as one-hot columns"
+    return columns, f"input: {both}"
+
+
+def _read_categorical(columns: Mapping[str, Array], categorical: Categorical) -> dict[str, bool | None]:
+    """The caller's decision for each column; None: its values decide."""
+    if categorical is None:
+        # Many 0/1 columns are a bag of words or one-hot rows; a linear map reads them, and embeddings would only cost time.
+        bits = len(columns) > 1 and all(v.dtype.kind == "i" and v.min() >= 0 and v.max() <= 1 for v in columns.values())
+        return dict.fromkeys(columns, False if bits else None)
+    if isinstance(categorical, bool):
+        return dict.fromkeys(columns, categorical)
+    names = [categorical] if isinstance(categorical, str) else list(categorical)
+    for name in names:
+        choose(name, columns, "categorical column")
+    return {n: True if n in names else (None if v.dtype.kind == "S" else False) for n, v in columns.items()}
+
+
+def infer_column(name: str, values: Array, categorical: bool | None, place: Place) -> Column:
+    """Floats are continuous, integers and texts are categories, unless the caller says otherwise."""
+    if values.dtype.kind == "S":
+        if categorical is False:
+            first = format_value(values[0])
+            raise InputError(f"{place(0)}: column {name!r} holds texts ({first}) and cannot be continuous")
+        texts = sorted(set(values.tolist()))
+        if len(texts) > MOST_CATEGORIES:
+            raise InputError(f"column {name!r} holds {len(texts)} different texts; remove it, or group them")
+        return Column(name, "vocabulary", len(texts), tuple(t.decode(errors="replace") for t in texts))
+    if categorical is False or (categorical is None and values.dtype.kind == "f"):
+        return Column(name)
+    whole = _to_integers(name, values, place)
+    distinct = np.unique(whole)
+    if len(distinct) > MOST_CATEGORIES:
+        if categorical is None:
+            return Column(name)
+        raise InputError(f"column {name!r} has {len(distinct)} values; at most {MOST_CATEGORIES} can be categories")
+    largest = int(distinct[-1]) if len(distinct) else 0
+    if (len(distinct) and distinct[0] < 0) or largest >= max(2 * len(distinct), 64):
+        return Column(name, "vocabulary", len(distinct), tuple(distinct.tolist()))
+    return Column(name, "integer", largest + 1)
+
+
+def _to_integers(name: str, values: Array, place: Place) -> Array:
+    with np.errstate(invalid="ignore"):
+        whole = values.astype(np.int64)
+    if (whole != values).any():
+        row = int((whole != values).argmax())
+        raise InputError(f"{place(row)}: column {name!r} is {values[row]} and cannot be a category")
+    return whole
+
+
+# -- targets -------------------------------------------------------------------------------------------------------
+
+
 def infer_encoding(raw: RawGraphs, kind: str | None = None, categorical: Categorical = None) -> Encoding:
     """Columns, kind of task and class labels of raw graphs; ``kind`` and ``categorical`` override."""
-    nodes, reason = node_columns(raw, categorical)
+    nodes, reason = infer_node_columns(raw, categorical)
     edges = tuple(infer_column(n, v, None, raw.edge_place) for n, v in raw.edges.items())
-    rows = labelled_rows(raw)
+    rows = find_labelled_rows(raw)
     if not rows.any():
-        raise InputError(f"no {raw.level} has a target ({some(list(raw.targets))})")
+        raise InputError(f"no {raw.level} has a target ({format_list(list(raw.targets))})")
     found, why = _infer_kind(raw, rows, kind)
     labels = _labels(raw, rows) if found == "classification" else ()
     return Encoding(
@@ -33,13 +111,13 @@ def infer_encoding(raw: RawGraphs, kind: str | None = None, categorical: Categor
         edges=edges,
         targets=tuple(raw.targets),
         labels=labels,
-        asked=raw.asked,
+        requested=raw.requested,
         reasons=(*raw.reasons, why, reason),
     )
 
 
-def labelled_rows(raw: RawGraphs) -> Array:
-    """Target rows that have a value and belong to a split, where splits are given."""
+def find_labelled_rows(raw: RawGraphs) -> Array:
+    """Target rows that have a value and, if the data has a split, belong to a part of it."""
     rows = np.ones(raw.num_rows, bool) if raw.labelled is None else raw.labelled.copy()
     for values in raw.targets.values():
         if values.dtype.kind == "f":
@@ -47,20 +125,21 @@ def labelled_rows(raw: RawGraphs) -> Array:
     return rows if raw.row_split is None else rows & (raw.row_split >= 0)
 
 
-def _infer_kind(raw: RawGraphs, rows: Array, asked: str | None) -> tuple[str, str]:
+def _infer_kind(raw: RawGraphs, rows: Array, requested: str | None) -> tuple[str, str]:
     texts = [n for n, v in raw.targets.items() if v.dtype.kind == "S"]
-    if asked == "regression" and texts:
+    if requested == "regression" and texts:
         row = int(rows.argmax())
-        what = f"{raw.target_place(row)}: target {texts[0]!r} is {shown(raw.targets[texts[0]][row])}"
+        what = f"{raw.target_place(row)}: target {texts[0]!r} is {format_value(raw.targets[texts[0]][row])}"
         raise InputError(f"{what}; regression needs numbers")
     if len(raw.targets) > 1:
-        return _kind_of_many(raw, rows, asked, texts)
+        return _kind_of_many(raw, rows, requested, texts)
     ((name, values),) = raw.targets.items()
     distinct = np.unique(values[rows])
-    if asked == "classification" or texts:
-        return "classification", f"classification: {name} has {len(distinct)} values" if not asked else "kind as asked"
-    if asked:
-        return asked, "kind as asked"
+    if requested == "classification" or texts:
+        reason = "kind as requested" if requested else f"classification: {name} has {len(distinct)} values"
+        return "classification", reason
+    if requested:
+        return requested, "kind as requested"
     span = f"{len(distinct)} values in {int(rows.sum())} rows"
     if values.dtype.kind == "f":
         if distinct.tolist() == [0, 1]:
@@ -72,12 +151,12 @@ def _infer_kind(raw: RawGraphs, rows: Array, asked: str | None) -> tuple[str, st
     return "regression", f"regression: {name} holds integers, {span}, too many for classes"
 
 
-def _kind_of_many(raw: RawGraphs, rows: Array, asked: str | None, texts: Sequence[str]) -> tuple[str, str]:
-    names = some(list(raw.targets))
-    if asked != "regression" and not texts and _one_hot(raw, rows):
+def _kind_of_many(raw: RawGraphs, rows: Array, requested: str | None, texts: Sequence[str]) -> tuple[str, str]:
+    names = format_list(list(raw.targets))
+    if requested != "regression" and not texts and _one_hot(raw, rows):
         return "classification", f"classification: {names} are one-hot"
-    if texts or asked == "classification":
-        raise InputError(f"several class targets ({names}): a task has one; name it with target=")
+    if texts or requested == "classification":
+        raise InputError(f"several class targets ({names}): a task has one; name it with the data option target")
     return "regression", f"regression: {len(raw.targets)} targets"
 
 
@@ -90,15 +169,15 @@ def _labels(raw: RawGraphs, rows: Array) -> tuple[str, ...]:
     if len(raw.targets) > 1:
         return tuple(raw.targets)
     ((name, values),) = raw.targets.items()
-    labels = [label(v) for v in np.unique(values[rows]).tolist()]
+    labels = [format_label(v) for v in np.unique(values[rows]).tolist()]
     if len(labels) < 2:
-        raise InputError(f"target {name!r} has one class only ({labels[0]!r}); there is nothing to tell apart")
+        raise InputError(f"target {name!r} has one class only ({labels[0]!r}); a classification needs at least two")
     if len(labels) > MOST_CATEGORIES:
         raise InputError(f"target {name!r} has {len(labels)} different values; at most {MOST_CATEGORIES} are classes")
     return tuple(labels)
 
 
-def label(value: Any) -> str:
+def format_label(value: Any) -> str:
     """A raw class as text: whole numbers without a point."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
@@ -112,25 +191,25 @@ def read_targets(encoding: Encoding, raw: RawGraphs) -> tuple[Array, Array]:
         empty = np.full(raw.num_rows, -1) if encoding.labels else np.full((raw.num_rows, len(encoding.targets)), np.nan)
         return empty if encoding.labels else empty.astype(np.float32), missing
     if tuple(raw.targets) != encoding.targets:
-        raise InputError(f"targets are {some(list(raw.targets))}; {some(encoding.targets)} was expected")
-    rows = labelled_rows(raw)
+        raise InputError(f"targets are {format_list(list(raw.targets))}; {format_list(encoding.targets)} is needed")
+    rows = find_labelled_rows(raw)
     values = list(raw.targets.values())
     if not encoding.labels:
         found = np.full((raw.num_rows, len(values)), np.nan, np.float32)
         at = np.flatnonzero(rows)
         for i, (name, column) in enumerate(raw.targets.items()):
-            found[rows, i] = finite(column[rows], name, lambda k: raw.target_place(int(at[k])))
+            found[rows, i] = check_finite(column[rows], name, lambda k: raw.target_place(int(at[k])))
         return found, rows
     if len(values) > 1:
         for name, column in raw.targets.items():
-            finite(column[rows], name, raw.target_place)
+            check_finite(column[rows], name, raw.target_place)
         return np.where(rows, np.argmax(np.stack(values, axis=1), axis=1), -1), rows
     distinct, inverse = np.unique(values[0], return_inverse=True)
     index = {text: i for i, text in enumerate(encoding.labels)}
-    codes = np.array([index.get(label(v), -1) for v in distinct.tolist()], np.int64)[inverse.reshape(-1)]
+    codes = np.array([index.get(format_label(v), -1) for v in distinct.tolist()], np.int64)[inverse.reshape(-1)]
     if (codes[rows] < 0).any():
         row = int((rows & (codes < 0)).argmax())
         raise InputError(
-            f"{raw.target_place(row)}: class {label(values[0][row])!r} is not one of {some(encoding.labels)}"
+            f"{raw.target_place(row)}: class {format_label(values[0][row])!r} is not one of {format_list(encoding.labels)}"
         )
     return codes, rows

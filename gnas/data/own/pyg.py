@@ -1,54 +1,147 @@
-"""Graphs from PyG ``Data`` objects: columns, targets with their level, and given masks."""
+"""Graph objects: one graph, a list, a dataset, or train, val and test; and the reader of PyG ``Data`` objects."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch_geometric.data import Data
+from torch import Tensor
+from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.data.data import BaseData
 
-from gnas.data.encoding import Array, Place, some
-from gnas.data.own.raw import SPLIT_NAMES, RawGraphs, Reading
-from gnas.data.own.rows import as_matrix, columns, gather, same_length, stack, to_array
+from gnas.data.benchmark import SPLIT_NAMES
+from gnas.data.encoding import Array, Place, format_list
+from gnas.data.own.networkx import is_networkx
+from gnas.data.own.options import ReadOptions
+from gnas.data.own.raw import (
+    SPLIT_CODES,
+    RawGraphs,
+    as_matrix,
+    check_lengths,
+    gather_attribute,
+    stack_columns,
+    stack_rows,
+    to_array,
+)
 from gnas.errors import InputError
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Graph objects in one list, with the splits of the collection."""
+
+    graphs: list[Any]
+    place: Place = lambda i: f"graph {i}"
+    name: str = ""
+    split: Array | None = None
+    indices: Mapping[str, Any] | None = None  # rows or graphs of each split, as OGB datasets have them
+
+
+def collect_graphs(data: Any) -> Parts | None:
+    """The graphs in ``data``; None if it holds none."""
+    if isinstance(data, Batch):
+        return Parts(_unbatched(data))
+    if _is_graph(data):
+        return Parts([data])
+    if not _is_collection(data):
+        return None
+    if len(data) == 3 and all(_is_collection(part) for part in data):
+        return _three(data)
+    name = getattr(data, "name", "")
+    indices = getattr(data, "get_idx_split", None)
+    return Parts(
+        [data[i] for i in range(len(data))],
+        name=name if isinstance(name, str) else "",
+        indices=indices() if callable(indices) else None,
+    )
+
+
+def _unbatched(batch: Batch) -> list[Any]:
+    try:
+        return batch.to_data_list()
+    except RuntimeError:
+        raise InputError(
+            "this Batch cannot be split into graphs; make it with Batch.from_data_list, or pass a list"
+        ) from None
+
+
+def _is_graph(value: Any) -> bool:
+    return isinstance(value, BaseData) or is_networkx(value)
+
+
+def _is_collection(value: Any) -> bool:
+    sized = callable(getattr(value, "__len__", None)) and callable(getattr(value, "__getitem__", None))
+    return sized and not _is_graph(value) and not isinstance(value, str | bytes | dict | np.ndarray | Tensor)
+
+
+def _three(data: Any) -> Parts:
+    sizes = [len(part) for part in data]
+    starts = np.cumsum([0, *sizes])
+
+    def place(i: int) -> str:
+        part = int(np.searchsorted(starts, i, side="right")) - 1
+        return f"{SPLIT_NAMES[part]} graph {i - int(starts[part])}"
+
+    graphs = [part[i] for part in data for i in range(len(part))]
+    name = getattr(data[0], "name", "")
+    return Parts(graphs, place, name if isinstance(name, str) else "", np.repeat(np.arange(3, dtype=np.int8), sizes))
+
+
+def read_indices(raw: RawGraphs, indices: Mapping[str, Any]) -> RawGraphs:
+    """Splits from index lists under the names train, valid and test: graphs, or the rows of a single graph."""
+    by_rows = len(raw) == 1 and raw.level != "graph"
+    codes = np.full(raw.num_rows if by_rows else len(raw), -1, np.int8)
+    for name, rows in indices.items():
+        if name not in SPLIT_CODES:
+            raise InputError(f"get_idx_split() has a split {name!r}; the splits are train, valid and test")
+        at = to_array(rows, f"get_idx_split()[{name!r}]", raw.name).reshape(-1)
+        if at.dtype.kind != "i" or (len(at) and not 0 <= at.min() <= at.max() < len(codes)):
+            raise InputError(f"get_idx_split()[{name!r}] holds numbers outside 0..{len(codes) - 1}")
+        codes[at] = SPLIT_CODES[name]
+    return dataclasses.replace(raw, row_split=codes) if by_rows else dataclasses.replace(raw, graph_split=codes)
+
 
 MASKS = tuple(f"{name}_mask" for name in SPLIT_NAMES)
 
 
-def read_pyg(graphs: Sequence[Data], place: Place, how: Reading) -> RawGraphs:
-    """Read ``Data`` objects; the target is the attribute ``y`` unless ``how`` names it."""
+def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawGraphs:
+    """Read ``Data`` objects; the target is the attribute ``y`` unless ``options`` name it."""
     if not len(graphs):
         raise InputError("no graphs: the list is empty")
     _all_data(graphs, place)
     edges = [_edges(g, place(i)) for i, g in enumerate(graphs)]
     edge_counts = np.array([e.shape[1] for e in edges])
-    x = gather(graphs, "x", place)
-    pos = gather(graphs, "pos", place)
+    x = gather_attribute(graphs, "x", place)
+    pos = gather_attribute(graphs, "pos", place)
     node_counts = np.array([_num_nodes(g, e, place(i)) for i, (g, e) in enumerate(zip(graphs, edges, strict=True))])
-    edge_attr = gather(graphs, "edge_attr", place, edge_counts)
+    edge_attr = gather_attribute(graphs, "edge_attr", place, edge_counts)
     counts = {"node": node_counts, "edge": edge_counts}
-    masks, notes = _masks(graphs, place) if how.given else (None, ())
-    attribute = _attribute(graphs, how.target)
-    values = gather(graphs, attribute, place, any_shape=True)
-    if values is None and not how.unlabelled:
-        raise InputError(f"{place(0)}: no targets; set data.{attribute}, or name the attribute with target=")
-    found, reason = _level(values, masks, counts, how.level, attribute, place)
+    masks, notes = _masks(graphs, place) if options.own_split else (None, ())
+    attribute = _attribute(graphs, options.target)
+    values = gather_attribute(graphs, attribute, place, any_shape=True)
+    if values is None and not options.unlabelled:
+        raise InputError(
+            f"{place(0)}: no targets; set data.{attribute}, or name the attribute with the data option target"
+        )
+    found, reason = _level(values, masks, counts, options.level, attribute, place)
     for name, rows, expected in (("x", x, "node"), ("pos", pos, "node"), ("edge_attr", edge_attr, "edge")):
-        same_length(rows, counts[expected], name, expected, place)
+        check_lengths(rows, counts[expected], name, expected, place)
     return RawGraphs(
         source="pyg",
         name="graphs",
         node_counts=node_counts,
         edge_counts=edge_counts,
         edge_index=np.concatenate(edges, axis=1),
-        nodes=columns("x", x, place),
-        edges=columns("edge_attr", edge_attr, place),
-        targets=_targets(attribute, values, found, counts, how, place),
+        nodes=stack_columns("x", x, place),
+        edges=stack_columns("edge_attr", edge_attr, place),
+        targets=_targets(attribute, values, found, counts, options, place),
         level=found,
-        pos=None if pos is None else stack("pos", pos, place),
+        pos=None if pos is None else stack_rows("pos", pos, place),
         row_split=_codes(masks, counts, found, place),
-        asked=how.target,
+        requested=options.target,
         notes=notes,
         reasons=(reason,) if reason else (),
         graph_place=place,
@@ -58,7 +151,7 @@ def read_pyg(graphs: Sequence[Data], place: Place, how: Reading) -> RawGraphs:
 def _all_data(graphs: Sequence[Any], place: Place) -> None:
     for i, graph in enumerate(graphs):
         if not isinstance(graph, Data):
-            hint = "; merge its types with to_homogeneous() first" if type(graph).__name__ == "HeteroData" else ""
+            hint = "; merge its types with to_homogeneous() first" if isinstance(graph, HeteroData) else ""
             raise InputError(f"{place(i)}: a {type(graph).__name__} where a PyG Data was expected{hint}")
 
 
@@ -93,13 +186,15 @@ def _attribute(graphs: Sequence[Data], target: Sequence[str]) -> str:
 
 
 def _masks(graphs: Sequence[Data], place: Place) -> tuple[list[list[Array]] | None, tuple[str, ...]]:
-    """Train, val and test masks of every graph, or None where there are none."""
-    have = {name: gather(graphs, name, place) for name in MASKS}
+    """Train, val and test masks of every graph, or None if there are none."""
+    have = {name: gather_attribute(graphs, name, place) for name in MASKS}
     missing = [name for name, values in have.items() if values is None]
     if len(missing) == 3:
         return None, ()
     if missing:
-        raise InputError(f"{place(0)}: {some(missing)} missing; give all three masks, or choose split='random'")
+        raise InputError(
+            f"{place(0)}: {format_list(missing)} missing; give all three masks, or set the data option split=random"
+        )
     widths = {as_matrix(v).shape[1] for values in have.values() for v in values or ()}
     if min(widths) == 0:
         raise InputError(f"{place(0)}: a mask has no columns")
@@ -112,13 +207,13 @@ def _level(
     values: list[Array] | None,
     masks: list[list[Array]] | None,
     counts: dict[str, Array],
-    asked: str | None,
+    requested: str | None,
     name: str,
     place: Place,
 ) -> tuple[str, str]:
     """The level at which rows of the target fit every graph, and why."""
-    if asked is not None or values is None:
-        return asked or "graph", ""
+    if requested is not None or values is None:
+        return requested or "graph", ""
     rows = np.array([1 if v.ndim == 0 else v.shape[0] for v in values])
     if masks is None and (rows == 1).all():
         return "graph", f"graph level: one row of {name} for each graph"
@@ -130,40 +225,42 @@ def _level(
     wrong = int((rows != counts["node"]).argmax())
     raise InputError(
         f"{place(wrong)}: {name} has {rows[wrong]} rows, which fit neither the graph (1), its nodes "
-        f"({counts['node'][wrong]}) nor its edges ({counts['edge'][wrong]}); say level='graph', 'node' or 'edge'"
+        f"({counts['node'][wrong]}) nor its edges ({counts['edge'][wrong]}); set the data option level to graph, node or edge"
     )
 
 
 def _targets(
-    name: str, values: list[Array] | None, level: str, counts: dict[str, Array], how: Reading, place: Place
+    name: str, values: list[Array] | None, level: str, counts: dict[str, Array], options: ReadOptions, place: Place
 ) -> dict[str, Array]:
     if values is None:
         return {}
-    asked = how.target
+    requested = options.target
     if level == "graph":
         rows = [v.reshape(1, -1) for v in values]
     else:
         rows = [as_matrix(v) for v in values]
-        same_length(rows, counts[level], name, level, place)
-    found = columns(name, rows, place)
+        check_lengths(rows, counts[level], name, level, place)
+    found = stack_columns(name, rows, place)
     if not found:
         raise InputError(f"{place(0)}: {name} is empty")
-    if not asked or list(asked) == [name]:
+    if not requested or list(requested) == [name]:
         return found
-    missing = [a for a in asked if a not in found]
-    if missing and how.unlabelled:
+    missing = [r for r in requested if r not in found]
+    if missing and options.unlabelled:
         return {}
     if missing:
-        raise InputError(f"no target {missing[0]!r}: neither an attribute of {place(0)} nor one of {some(list(found))}")
-    return {a: found[a] for a in asked}
+        raise InputError(
+            f"no target {missing[0]!r}: neither an attribute of {place(0)} nor one of {format_list(list(found))}"
+        )
+    return {r: found[r] for r in requested}
 
 
 def _codes(masks: list[list[Array]] | None, counts: dict[str, Array], level: str, place: Place) -> Array | None:
-    """Masks as one code a row; a row may belong to one split only."""
+    """Masks as one code per row; a row may belong to one split only."""
     if masks is None or level == "graph":
         return None
     for name, parts in zip(MASKS, masks, strict=True):
-        same_length(parts, counts[level], name, level, place)
+        check_lengths(parts, counts[level], name, level, place)
     flat = np.stack([np.concatenate(parts) for parts in masks])
     twice = np.flatnonzero(flat.sum(axis=0) > 1)
     if len(twice):

@@ -1,31 +1,19 @@
-"""Graphs as they were found: flat numpy columns and where each row came from, before anything is encoded."""
+"""Graphs as a source holds them: flat numpy columns and where each row came from, before anything is encoded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import torch
 
-from gnas.data.encoding import Array, Column, Place
+from gnas.data.encoding import Array, Place
 from gnas.errors import InputError
 
-SPLIT_NAMES = ("train", "val", "test")
 SPLIT_CODES = {"train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2}
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a source is read: what the caller said of it."""
-
-    target: tuple[str, ...] = ()
-    level: str | None = None
-    text: tuple[str, ...] = ()  # columns in which texts may stand by numbers
-    text_labels: bool = False  # the same for targets
-    given: bool = True  # use the splits that come with the data
-    unlabelled: bool = False  # targets may be missing
-    skip_bad: bool = False  # leave out SMILES that do not parse, or hold what ``known`` does not know
-    known: tuple[Column, ...] = ()  # of the network that is to read the graphs
 
 
 @dataclass(frozen=True)
@@ -49,8 +37,8 @@ class RawGraphs:
     graph_split: Array | None = None
     row_split: Array | None = None
     smiles: tuple[str, ...] = ()
-    kept: Array | None = None  # [G] rows of the source that the graphs were read from; None: all of them
-    asked: tuple[str, ...] = ()
+    rows: Array | None = None  # [G] rows of the source that the graphs were read from; None: all of them
+    requested: tuple[str, ...] = ()  # targets that the caller named
     notes: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     graph_place: Place = field(default=lambda g: f"graph {g}")
@@ -68,35 +56,42 @@ class RawGraphs:
 
     def node_place(self, row: int) -> str:
         """Where a node came from, for an error line."""
-        return self.node_lines(row) if self.node_lines else self._within(row, self.node_counts, "node")
+        return (
+            self.node_lines(row) if self.node_lines else place_within(row, self.node_counts, "node", self.graph_place)
+        )
 
     def edge_place(self, row: int) -> str:
-        return self.edge_lines(row) if self.edge_lines else self._within(row, self.edge_counts, "edge")
+        """Where an edge came from, for an error line."""
+        return (
+            self.edge_lines(row) if self.edge_lines else place_within(row, self.edge_counts, "edge", self.graph_place)
+        )
 
     def target_place(self, row: int) -> str:
+        """Where a target came from, for an error line."""
         places = {"graph": self.graph_place, "node": self.node_place, "edge": self.edge_place}
         return places[self.level](row)
 
-    def _within(self, row: int, counts: Array, what: str) -> str:
-        ends = counts.cumsum()
-        graph = int(np.searchsorted(ends, row, side="right"))
-        return f"{self.graph_place(graph)}, {what} {row - int(ends[graph] - counts[graph])}"
+    def flat_edges(self) -> Array:
+        """Edges with nodes numbered through all graphs."""
+        starts = self.node_counts.cumsum() - self.node_counts
+        return self.edge_index + np.repeat(starts, self.edge_counts)
 
 
-def flat_edges(node_counts: Array, edge_counts: Array, edge_index: Array) -> Array:
-    """Edges with node numbers counted through all graphs."""
-    starts = node_counts.cumsum() - node_counts
-    return edge_index + np.repeat(starts, edge_counts)
+def place_within(row: int, counts: Array, what: str, graph_place: Place) -> str:
+    """``graph 3, node 1``: a row as a part of its graph."""
+    ends = counts.cumsum()
+    graph = int(np.searchsorted(ends, row, side="right"))
+    return f"{graph_place(graph)}, {what} {row - int(ends[graph] - counts[graph])}"
 
 
-def matrix_columns(name: str, values: Array) -> dict[str, Array]:
-    """The columns of a matrix by name: ``x`` alone, or ``x0``, ``x1``, ..."""
+def name_columns(name: str, values: Array) -> dict[str, Array]:
+    """The columns of a matrix by name: ``x`` if there is one, else ``x0``, ``x1``, ..."""
     if values.shape[1] == 1:
         return {name: values[:, 0]}
     return {f"{name}{i}": values[:, i] for i in range(values.shape[1])}
 
 
-def split_codes(texts: Array, place: Place) -> Array:
+def read_split_codes(texts: Array, place: Place) -> Array:
     """Codes of the words train, val and test."""
     words = [t.decode(errors="replace").strip().lower() for t in texts.tolist()]
     codes = np.array([SPLIT_CODES.get(w, -1 if w == "" else -2) for w in words], np.int8)
@@ -104,3 +99,81 @@ def split_codes(texts: Array, place: Place) -> Array:
         row = int((codes == -2).argmax())
         raise InputError(f"{place(row)}: split is {words[row]!r}; write train, val or test")
     return codes
+
+
+# -- values of Python objects as rows and columns ------------------------------------------------------------------
+
+
+def to_array(value: Any, name: str, where: str) -> Array:
+    """A tensor, array, number or nested list on the host: int64, float32, float64 or UTF-8 bytes."""
+    try:
+        if isinstance(value, torch.Tensor):
+            value = value.detach().cpu()
+            value = value.to_dense() if value.layout != torch.strided else value
+            value = value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
+            array = value.resolve_conj().numpy()
+        else:
+            array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise InputError(f"{where}: {name} cannot be read as numbers ({str(error).splitlines()[0]})") from None
+    if array.dtype.kind in "bui":
+        return array.astype(np.int64)
+    if array.dtype.kind == "U":
+        return np.char.encode(array, "utf-8", "replace")
+    if array.dtype.kind != "f":
+        raise InputError(f"{where}: {name} holds {array.dtype.name} values; numbers or texts are needed")
+    return array if array.dtype == np.float32 else array.astype(np.float64)
+
+
+def as_matrix(array: Array) -> Array:
+    """One row for each entry along the first axis."""
+    return array.reshape(len(array), math.prod(array.shape[1:])) if array.ndim else array.reshape(1, 1)
+
+
+def gather_attribute(
+    graphs: Sequence[Any], name: str, place: Place, rows: Array | None = None, any_shape: bool = False
+) -> list[Array] | None:
+    """One attribute of every graph, or None if no graph has it. Graphs with no ``rows`` may leave it out."""
+    values = [g.get(name) for g in graphs]
+    have = [v is not None for v in values]
+    if not any(have):
+        return None
+    first = have.index(True)
+    example = to_array(values[first], name, place(first))
+    arrays = []
+    for i, value in enumerate(values):
+        if value is None and (rows is None or rows[i]):
+            raise InputError(f"{place(i)}: no {name}, which {place(first)} has")
+        array = example[:0] if value is None else to_array(value, name, place(i))
+        if array.ndim > 2 and not any_shape:
+            raise InputError(f"{place(i)}: {name} has {array.ndim} dimensions; [rows, columns] is needed")
+        arrays.append(array)
+    return arrays
+
+
+def stack_rows(name: str, arrays: Sequence[Array], place: Place) -> Array:
+    """The rows of all graphs one after another; every graph must have as many columns as the first."""
+    matrices = [as_matrix(a) for a in arrays]
+    width = matrices[0].shape[1]
+    for i, matrix in enumerate(matrices):
+        if matrix.shape[1] != width:
+            raise InputError(f"{place(i)}: {name} has {matrix.shape[1]} columns, but {place(0)} has {width}")
+        if (matrix.dtype.kind == "S") != (matrices[0].dtype.kind == "S"):
+            raise InputError(f"{place(i)}: {name} holds {matrix.dtype.name}, unlike {place(0)}")
+    return np.concatenate(matrices)
+
+
+def stack_columns(name: str, arrays: Sequence[Array] | None, place: Place) -> dict[str, Array]:
+    """The rows of all graphs, by column name."""
+    if arrays is None:
+        return {}
+    matrix = stack_rows(name, arrays, place)
+    return name_columns(name, matrix) if matrix.shape[1] else {}
+
+
+def check_lengths(arrays: Sequence[Array] | None, counts: Array, name: str, what: str, place: Place) -> None:
+    """An error unless every graph has one row for each of its nodes or edges."""
+    for i, array in enumerate(arrays or ()):
+        rows = len(array) if array.ndim else 1
+        if rows != counts[i]:
+            raise InputError(f"{place(i)}: {name} has {rows} rows, but the graph has {counts[i]} {what}s")

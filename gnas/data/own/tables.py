@@ -1,4 +1,4 @@
-"""Graphs from a folder of tables: ``graphs.csv``, ``nodes.csv`` and ``edges.csv``."""
+"""Graphs from a folder of tables: ``graphs.csv``, ``nodes.csv`` and ``edges.csv``; ids in any order, numbers or texts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from gnas.data.encoding import Array, shown
-from gnas.data.own.csvfile import Table, read_csv
-from gnas.data.own.identifiers import by_graph, endpoints, graph_ids, graph_numbers
-from gnas.data.own.raw import RawGraphs, Reading, split_codes
+from gnas.data.encoding import Array, find_positions, find_repeat, format_value
+from gnas.data.own.csv import Table, read_csv
+from gnas.data.own.options import ReadOptions
+from gnas.data.own.raw import RawGraphs, read_split_codes
 from gnas.errors import InputError, choose
 
 KEYS = {
@@ -38,41 +38,41 @@ class _Folder:
         return {level: table for level, table in found.items() if table is not None}
 
 
-def read_folder(path: Path, how: Reading) -> RawGraphs:
-    """Read a folder; targets are the columns ``how`` names, or those called y, or all others of ``graphs.csv``."""
+def read_folder(path: Path, options: ReadOptions) -> RawGraphs:
+    """Read a folder; targets are the columns that ``options`` name, or those called y, or all others of ``graphs.csv``."""
     folder = _open(path)
-    level, names, reason = _targets(folder, how)
-    ids = graph_ids(folder.graphs, folder.nodes)
-    node_graph = graph_numbers(folder.nodes, ids, folder.graphs)
-    edge_graph = graph_numbers(folder.edges, ids, folder.graphs)
-    node_order, edge_order = by_graph(node_graph), by_graph(edge_graph)
+    level, names, reason = _targets(folder, options)
+    ids = _read_graph_ids(folder.graphs, folder.nodes)
+    node_graph = _number_graphs(folder.nodes, ids, folder.graphs)
+    edge_graph = _number_graphs(folder.edges, ids, folder.graphs)
+    node_order, edge_order = _order_by_graph(node_graph), _order_by_graph(edge_graph)
     node_counts = np.bincount(node_graph, minlength=len(ids))
     edge_counts = np.bincount(edge_graph, minlength=len(ids))
     local = np.empty(len(node_order), np.int64)
     starts = node_counts.cumsum() - node_counts
     local[node_order] = np.arange(len(node_order)) - np.repeat(starts, node_counts)
-    ends = endpoints(folder.nodes, folder.edges, node_graph, edge_graph, local, ids)
+    ends = _resolve_endpoints(folder.nodes, folder.edges, node_graph, edge_graph, local, ids)
     order = {"graph": np.arange(len(ids)), "node": node_order, "edge": edge_order}
-    targets, labelled = _read_targets(folder, level, names, how.text_labels, order[level])
+    targets, labelled = _read_targets(folder, level, names, options.text_labels, order[level])
     pos = [c for c in folder.nodes.columns if COORDINATE.fullmatch(c)]
-    graph_split, row_split = _splits(folder, level, order[level]) if how.given else (None, None)
+    graph_split, row_split = _splits(folder, level, order[level]) if options.own_split else (None, None)
     return RawGraphs(
         source="tables",
         name=path.name or path.resolve().name,
         node_counts=node_counts,
         edge_counts=edge_counts,
         edge_index=ends[:, edge_order],
-        nodes=_features(folder.nodes, "node", {*names, *pos}, how.text, node_order),
-        edges=_features(folder.edges, "edge", set(names), how.text, edge_order),
+        nodes=_features(folder.nodes, "node", {*names, *pos}, options.text_columns, node_order),
+        edges=_features(folder.edges, "edge", set(names), options.text_columns, edge_order),
         targets=targets,
         level=level,
         labelled=labelled,
         pos=_coordinates(folder.nodes, pos, node_order),
         graph_split=graph_split,
         row_split=row_split,
-        asked=how.target,
+        requested=options.target,
         reasons=(reason,),
-        graph_place=lambda g: f"graph {shown(ids[g])}",
+        graph_place=lambda g: f"graph {format_value(ids[g])}",
         node_lines=lambda row: folder.nodes.place(int(node_order[row])),
         edge_lines=lambda row: folder.edges.place(int(edge_order[row])),
     )
@@ -95,25 +95,25 @@ def _open(path: Path) -> _Folder:
     return _Folder(graphs, nodes, edges)
 
 
-def _targets(folder: _Folder, how: Reading) -> tuple[str, list[str], str]:
-    """Level, column names and the reason, from what the caller named or the columns called y."""
-    asked, level = how.target, how.level
+def _targets(folder: _Folder, options: ReadOptions) -> tuple[str, list[str], str]:
+    """Level, column names and the reason: the targets that the caller named, or the columns called y."""
+    requested, level = options.target, options.level
     for here, table in folder.tables.items():
         if level not in (None, here):
             continue
         free = [c for c in table.columns if c not in KEYS[here]]
-        names = [c for c in asked if c in free] if asked else [c for c in free if TARGET.fullmatch(c)]
-        if here == "graph" and not names and not asked:
+        names = [c for c in requested if c in free] if requested else [c for c in free if TARGET.fullmatch(c)]
+        if here == "graph" and not names and not requested:
             names = free
-        if names and (not asked or len(names) == len(asked)):
+        if names and (not requested or len(names) == len(requested)):
             return here, names, f"{here} level: {table.file} has the target {', '.join(names)}"
-    if how.unlabelled and level is not None:
+    if options.unlabelled and level is not None:
         return level, [], ""
     columns = sorted({c for here, t in folder.tables.items() for c in t.columns if c not in KEYS[here]})
-    if asked:
-        choose(next((a for a in asked if a not in columns), asked[0]), columns, "target column")
+    if requested:
+        choose(next((r for r in requested if r not in columns), requested[0]), columns, "target column")
     where = f"{level}s.csv" if level else "graphs.csv, nodes.csv or edges.csv"
-    raise InputError(f"{where}: no target column; call it y, or name it with target=")
+    raise InputError(f"{where}: no target column; call it y, or name it with the data option target")
 
 
 def _coordinates(nodes: Table, names: Sequence[str], order: Array) -> Array | None:
@@ -132,22 +132,99 @@ def _features(table: Table, level: str, leave: set[str], text: Sequence[str], or
 
 
 def _read_targets(
-    folder: _Folder, level: str, names: Sequence[str], text_too: bool, order: Array
+    folder: _Folder, level: str, names: Sequence[str], text_labels: bool, order: Array
 ) -> tuple[dict[str, Array], Array | None]:
     if not names:
         return {}, None
     table = folder.tables[level]
-    read = {n: table.values(n, text_too) for n in names}
+    read = {n: table.values(n, text_labels) for n in names}
     labelled = np.logical_and.reduce([filled for _, filled in read.values()])[order]
     return {n: values[order] for n, (values, _) in read.items()}, None if labelled.all() else labelled
 
 
 def _splits(folder: _Folder, level: str, order: Array) -> tuple[Array | None, Array | None]:
-    """Given splits: one word for each graph, or one for each node or edge where that is the level."""
+    """Splits of the files: one word per graph, or one per node or edge if that is the level."""
     row_split = None
     table = folder.tables.get(level)
     if level != "graph" and table is not None and "split" in table.columns:
-        row_split = split_codes(table.columns["split"], table.place)[order]
+        row_split = read_split_codes(table.columns["split"], table.place)[order]
     if folder.graphs is not None and "split" in folder.graphs.columns:
-        return split_codes(folder.graphs.columns["split"], folder.graphs.place), row_split
+        return read_split_codes(folder.graphs.columns["split"], folder.graphs.place), row_split
     return None, row_split
+
+
+# -- identifiers of graphs and nodes, matched between tables -------------------------------------------------------
+
+
+def _read_graph_ids(graphs: Table | None, nodes: Table) -> Array:
+    """Graph identifiers in the order of ``graphs.csv``, or of first appearance in ``nodes.csv``."""
+    if graphs is not None:
+        if not len(graphs):
+            raise InputError(f"{graphs.file}: no rows; there are no graphs to learn from")
+        ids = graphs.ids("graph_id")
+        row = find_repeat(ids)
+        if row is not None:
+            raise InputError(f"{graphs.place(row)}: graph_id {format_value(ids[row])} is listed twice")
+        return ids
+    if "graph_id" not in nodes.columns:
+        return np.zeros(1, np.int64)
+    ids, first = np.unique(nodes.ids("graph_id"), return_index=True)
+    return ids[np.argsort(first)]
+
+
+def _number_graphs(table: Table, ids: Array, graphs: Table | None) -> Array:
+    """The graph number of every row."""
+    if "graph_id" not in table.columns:
+        return np.zeros(len(table), np.int64)
+    values = table.ids("graph_id")
+    if ids.dtype.kind != values.dtype.kind:  # numbers in one file, texts in the other: compare as written
+        ids = graphs.columns["graph_id"] if graphs is not None else ids.astype(np.bytes_)
+        values = table.columns["graph_id"]
+    numbers = find_positions(ids, values)
+    if len(numbers) and numbers.min() < 0:
+        row = int((numbers < 0).argmax())
+        listed = graphs.file if graphs is not None else "nodes.csv"
+        raise InputError(f"{table.place(row)}: graph_id {format_value(values[row])} is not in {listed}")
+    return numbers
+
+
+def _order_by_graph(graph: Array) -> Array:
+    """Row numbers in the order of their graphs."""
+    if (graph[1:] >= graph[:-1]).all():
+        return np.arange(len(graph))
+    return np.argsort(graph, kind="stable")
+
+
+def _resolve_endpoints(
+    nodes: Table, edges: Table, node_graph: Array, edge_graph: Array, local: Array, names: Array
+) -> Array:
+    """Sources and targets as numbers local to their graph."""
+    ends = [edges.ids("source"), edges.ids("target")]
+    ids = nodes.ids("node_id") if "node_id" in nodes.columns else local
+    if any(e.dtype.kind != ids.dtype.kind for e in ends):
+        ids = nodes.columns["node_id"] if "node_id" in nodes.columns else local.astype(np.bytes_)
+        ends = [edges.columns["source"], edges.columns["target"]]
+    codes, end_codes, size = _codes(ids, ends)
+    keys = node_graph * size + codes
+    row = find_repeat(keys)
+    if row is not None:
+        graph = format_value(names[node_graph[row]])
+        raise InputError(f"{nodes.place(row)}: node_id {format_value(ids[row])} of graph {graph} is listed twice")
+    found = []
+    for name, values, code in zip(("source", "target"), ends, end_codes, strict=True):
+        at = np.where(code < 0, -1, find_positions(keys, edge_graph * size + code))
+        if len(at) and at.min() < 0:
+            row = int((at < 0).argmax())
+            graph = format_value(names[edge_graph[row]])
+            raise InputError(f"{edges.place(row)}: {name} {format_value(values[row])} is not a node of graph {graph}")
+        found.append(local[at])
+    return np.stack(found)
+
+
+def _codes(ids: Array, ends: Sequence[Array]) -> tuple[Array, list[Array], int]:
+    """Small numbers for node identifiers; -1 for an end that is not a node of any graph."""
+    low, high = (int(ids.min()), int(ids.max())) if ids.dtype.kind == "i" else (0, 2**31)
+    if high - low < 2**31:
+        inside = [(e >= low) & (e <= high) for e in ends]
+        return ids - low, [np.where(i, e - low, -1) for i, e in zip(inside, ends, strict=True)], high - low + 1
+    return find_positions(ids, ids), [find_positions(ids, e) for e in ends], len(ids)

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnas.data.cache import Array, BrokenFile
+from gnas.data.encoding import Array
+from gnas.data.storage import BrokenFile
 from gnas.graph import GraphSet
 
 

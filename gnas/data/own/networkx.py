@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gnas.data.encoding import Array, Place, some
-from gnas.data.own.raw import RawGraphs, Reading, matrix_columns, split_codes
-from gnas.data.own.rows import to_array
+from gnas.data.encoding import Array, Place, format_list
+from gnas.data.own.options import ReadOptions
+from gnas.data.own.raw import RawGraphs, name_columns, place_within, read_split_codes, to_array
 from gnas.errors import InputError
 
 Attributes = Mapping[Any, Any]
@@ -18,13 +18,13 @@ RESERVED = ("pos", "split")
 
 
 def is_networkx(value: Any) -> bool:
-    """Whether ``value`` is a NetworkX graph; NetworkX is not imported for it."""
+    """Whether ``value`` is a NetworkX graph. NetworkX is not imported for this test."""
     module = sys.modules.get("networkx")
     return module is not None and isinstance(value, module.Graph)
 
 
-def read_networkx(graphs: Sequence[Any], place: Place, how: Reading) -> RawGraphs:
-    """Read NetworkX graphs; the target is the attribute ``y`` of graphs, nodes or edges unless ``how`` names it."""
+def read_networkx(graphs: Sequence[Any], place: Place, options: ReadOptions) -> RawGraphs:
+    """Read NetworkX graphs; the target is the attribute ``y`` of graphs, nodes or edges unless ``options`` name it."""
     for i, graph in enumerate(graphs):
         if not is_networkx(graph):
             raise InputError(f"{place(i)}: a {type(graph).__name__} where a NetworkX graph was expected")
@@ -32,21 +32,27 @@ def read_networkx(graphs: Sequence[Any], place: Place, how: Reading) -> RawGraph
     ends, edges, edge_counts = _edges(graphs)
     whole = [graph.graph for graph in graphs]
     node_counts = np.array([graph.number_of_nodes() for graph in graphs], np.int64)
-    places = {"graph": place, "node": _places(place, node_counts, "node"), "edge": _places(place, edge_counts, "edge")}
+    places: dict[str, Place] = {
+        "graph": place,
+        "node": lambda row: place_within(row, node_counts, "node", place),
+        "edge": lambda row: place_within(row, edge_counts, "edge", place),
+    }
     holders = {"graph": whole, "node": nodes, "edge": edges}
-    names = how.target or ("y",)
-    found = _level(holders, names, how.level)
+    names = options.target or ("y",)
+    found = _level(holders, names, options.level)
     targets: dict[str, Array] = {}
     labelled = None
     if found is None:
-        if not how.unlabelled:
-            raise InputError(f"no graph, node or edge has the attribute {names[0]!r}; name the target with target=")
-        found = how.level or "graph"
+        if not options.unlabelled:
+            raise InputError(
+                f"no graph, node or edge has the attribute {names[0]!r}; name the target with the data option target"
+            )
+        found = options.level or "graph"
     else:
         targets, labelled = _targets(holders[found], names, places[found])
     taken = {*names, *RESERVED}
     pos = _columns(nodes, ("pos",), places["node"]) if _have(nodes, "pos") else {}
-    splits = {key: _split(holders[key], places[key]) if how.given else None for key in ("graph", found)}
+    splits = {key: _split(holders[key], places[key]) if options.own_split else None for key in ("graph", found)}
     return RawGraphs(
         source="networkx",
         name="graphs",
@@ -61,20 +67,10 @@ def read_networkx(graphs: Sequence[Any], place: Place, how: Reading) -> RawGraph
         pos=np.stack(list(pos.values()), axis=1) if pos else None,
         graph_split=splits["graph"],
         row_split=None if found == "graph" else splits[found],
-        asked=how.target,
+        requested=options.target,
         reasons=(f"{found} level: {found}s have the attribute {names[0]!r}",) if targets else (),
         graph_place=place,
     )
-
-
-def _places(place: Place, counts: Array, what: str) -> Place:
-    ends = counts.cumsum()
-
-    def where(row: int) -> str:
-        graph = int(np.searchsorted(ends, row, side="right"))
-        return f"{place(graph)}, {what} {row - int(ends[graph] - counts[graph])}"
-
-    return where
 
 
 def _edges(graphs: Sequence[Any]) -> tuple[Array, list[Attributes], Array]:
@@ -99,13 +95,13 @@ def _have(holders: Sequence[Attributes], name: str) -> bool:
     return any(name in h for h in holders)
 
 
-def _level(holders: Mapping[str, Sequence[Attributes]], names: Sequence[str], asked: str | None) -> str | None:
-    levels = [asked] if asked else list(holders)
+def _level(holders: Mapping[str, Sequence[Attributes]], names: Sequence[str], requested: str | None) -> str | None:
+    levels = [requested] if requested else list(holders)
     return next((key for key in levels if all(_have(holders[key], n) for n in names)), None)
 
 
 def _features(holders: Sequence[Attributes], preferred: str, taken: set[str], place: Place) -> dict[str, Array]:
-    """The columns of ``preferred`` if it is there, else of every attribute that is not taken."""
+    """The columns of ``preferred`` if present, else of every attribute that is not in ``taken``."""
     if not holders:
         return {}
     if _have(holders, preferred):
@@ -121,17 +117,17 @@ def _columns(holders: Sequence[Attributes], names: Iterable[str], place: Place) 
         if any(v is None for v in values):
             row = next(i for i, v in enumerate(values) if v is None)
             raise InputError(f"{place(row)}: no attribute {name!r}, which others have")
-        columns |= matrix_columns(name, _matrix(values, name, place))
+        columns |= name_columns(name, _matrix(values, name, place))
     return columns
 
 
 def _matrix(values: Sequence[Any], name: str, place: Place) -> Array:
-    """One row a value; values are numbers, texts or vectors of one length."""
+    """One row per value; values are numbers, texts or vectors of one length."""
     first = _shape(values[0])
     for row, value in enumerate(values):
         shape = _shape(value)
         if shape != first or len(shape) > 1 or isinstance(value, str) != isinstance(values[0], str):
-            raise InputError(f"{place(row)}: attribute {name!r} is not of one kind and length in all places")
+            raise InputError(f"{place(row)}: attribute {name!r} must have one kind and one length everywhere")
     array = to_array(np.array(values), f"attribute {name!r}", place(0))
     return array.reshape(len(values), -1)
 
@@ -146,10 +142,10 @@ def _shape(value: Any) -> tuple[int, ...]:
 def _targets(
     holders: Sequence[Attributes], names: Sequence[str], place: Place
 ) -> tuple[dict[str, Array], Array | None]:
-    """Target columns; places that lack one are unlabelled and take the value of a place that has it."""
+    """Target columns. Rows without a target are unlabelled; they hold a copy of another row's value."""
     labelled = np.array([all(h.get(n) is not None for n in names) for h in holders])
     if not labelled.any():
-        raise InputError(f"nothing has all of the targets {some(names)}")
+        raise InputError(f"nothing has all of the targets {format_list(names)}")
     example = holders[int(labelled.argmax())]
     filled = [h if ok else example for h, ok in zip(holders, labelled, strict=True)]
     return _columns(filled, names, place), None if labelled.all() else labelled
@@ -159,4 +155,4 @@ def _split(holders: Sequence[Attributes], place: Place) -> Array | None:
     if not _have(holders, "split"):
         return None
     words = [str(h.get("split", "")).encode(errors="replace") for h in holders]
-    return split_codes(np.array(words), place)
+    return read_split_codes(np.array(words), place)

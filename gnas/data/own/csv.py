@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gnas.data.encoding import Array, some
+from gnas.data.encoding import Array, format_list
 from gnas.errors import InputError
 
 COMMA, NEWLINE = ord(","), ord("\n")
@@ -34,10 +34,12 @@ class Table:
         return f"{self.file} line {self.lines[row]}" if row < len(self.lines) else self.file
 
     def require(self, *names: str) -> None:
-        """An error unless these columns are there."""
+        """An error unless the table has these columns."""
         missing = [n for n in names if n not in self.columns]
         if missing:
-            raise InputError(f"{self.file}: no column {missing[0]!r}; the columns are: {some(list(self.columns))}")
+            raise InputError(
+                f"{self.file}: no column {missing[0]!r}; the columns are: {format_list(list(self.columns))}"
+            )
 
     def ids(self, name: str) -> Array:
         """A column of identifiers: int64 when all are whole numbers, else the texts."""
@@ -48,8 +50,11 @@ class Table:
         whole = _integers(cells)
         return cells if whole is None else whole
 
-    def values(self, name: str, text_too: bool = False) -> tuple[Array, Array]:
-        """A column as int64, float64 or texts, and which cells are filled; ``text_too`` lets texts stand by numbers."""
+    def values(self, name: str, allow_text: bool = False) -> tuple[Array, Array]:
+        """A column as int64, float64 or texts, and which cells are filled.
+
+        ``allow_text`` reads a column of numbers and texts as texts; else it is an error.
+        """
         cells = self.columns[name]
         filled = cells != b""
         numbers = np.where(filled, cells, b"0")
@@ -57,27 +62,27 @@ class Table:
         if typed is None:
             typed = _floats(numbers)
         if typed is None:
-            if not text_too:
-                self._all_text(name)
+            if not allow_text:
+                self._check_all_text(name)
             return cells, filled
         return typed, filled
 
-    def features(self, name: str, text_too: bool = False) -> Array:
+    def features(self, name: str, allow_text: bool = False) -> Array:
         """A column with every cell filled in."""
-        values, filled = self.values(name, text_too)
+        values, filled = self.values(name, allow_text)
         if not filled.all():
             raise InputError(f"{self.place(int((~filled).argmax()))}: column {name!r} is empty")
         return values
 
-    def _all_text(self, name: str) -> None:
-        # A number column with one slip of the pen would otherwise become a category column without a word.
+    def _check_all_text(self, name: str) -> None:
+        # Otherwise one typing error would silently turn a column of numbers into a column of categories.
         cells = self.columns[name].tolist()
         number = {c: _floats(np.array([c])) is not None for c in set(cells) if c}
         if any(number.values()):
             row = next(i for i, c in enumerate(cells) if c and not number[c])
             raise InputError(
                 f"{self.place(row)}: column {name!r} holds {cells[row].decode()!r}, not a number like its other cells; "
-                f"mend it, or read the column as text with categorical=[{name!r}] (kind='classification' for a target)"
+                f"correct it, or read it as text with the data option categorical={name} (of a target: kind=classification)"
             )
 
 
@@ -91,7 +96,7 @@ def _integers(cells: Array) -> Array | None:
 
 
 def _floats(cells: Array) -> Array | None:
-    if (cells.view(np.uint8) == ord("_")).any():  # Python reads 1_000 as a number; a table does not mean that
+    if (cells.view(np.uint8) == ord("_")).any():  # Python reads 1_000 as a number, a table does not
         return None
     try:
         return cells.astype(np.float64)
@@ -134,7 +139,7 @@ def _header(file: str, names: list[str]) -> list[str]:
 
 
 def _plain(file: str, data: bytes) -> Table:
-    """Without quotes every comma and newline separates: all cells are found at once."""
+    """A file without quotes, where every comma and newline separates: all cells are found at once."""
     first, _, body = data.partition(b"\n")
     names = _header(file, first.decode().split(","))
     if body and not body.endswith(b"\n"):

@@ -1,0 +1,238 @@
+"""Where a benchmark can come from, tried in order: prepared file, raw files, download, generator."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import urllib.error
+import urllib.request
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gnas.data.benchmark import SPLIT_NAMES
+from gnas.data.benchmarks.compact import Compact, Splits
+from gnas.data.benchmarks.facts import Facts
+from gnas.data.storage import BrokenFile, read_arrays, read_npz, write_arrays
+from gnas.errors import InputError
+from gnas.graph import GraphSet
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+PARTS = "parts"  # folder of the finished parts of a preparation that takes long
+Progress = Callable[[str, int, int], None]  # what is done, how many are done, of how many
+Fetch = Callable[[str, str, Path], "Iterable[Data]"]  # name, split, folder
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    """Report to nobody."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One benchmark to read or build: its name and facts, the folder of data files, and the caller's options."""
+
+    name: str
+    facts: Facts
+    root: Path
+    seed: int = 0
+    device: str = "cpu"
+    workers: int = 1
+    download: bool = field(default_factory=lambda: not os.environ.get("GNAS_OFFLINE"))
+    on_progress: Progress = no_progress
+
+    def find(self, relative: str) -> Path | None:
+        """A file under the data root or in the per-user folder."""
+        return find_file(self.root, relative)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One place to get a benchmark from. ``quick`` sources are read each time; others leave a prepared file behind."""
+
+    kind: str  # prepared, raw, download or generator
+    what: str
+    ready: Callable[[Request], bool]
+    read: Callable[[Request], Splits]
+    quick: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.what}"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A benchmark of the package: its facts, how a split becomes tensors, and its sources in order or its builder."""
+
+    facts: Facts
+    graph_set: Callable[[Compact, bool], GraphSet]  # with or without edge_attr
+    sources: tuple[Source, ...] = ()
+    build: Callable[[tuple[int, int, int], int], Splits] | None = None  # from graphs per split and a seed, if built in
+    standardise: bool = False  # regression targets, by the mean and spread of train
+
+
+class PreparedSplits(NamedTuple):
+    """The splits of a benchmark, their source, the prepared file (if there is one) and notes."""
+
+    splits: Splits
+    source: str
+    path: Path | None
+    notes: tuple[str, ...]
+
+
+# -- prepared files ------------------------------------------------------------------------------------------------
+
+
+def prepared_name(name: str, facts: Facts, seed: int = 0, suffix: str = ".safetensors") -> str:
+    """Path of the prepared file under the data root."""
+    return f"{name}/{name}-seed{seed}{suffix}" if facts.drawn and seed else f"{name}/{name}{suffix}"
+
+
+def open_splits(request: Request, sources: tuple[Source, ...]) -> PreparedSplits:
+    """Read the first source that works; what was built is stored for the next time."""
+    relative, notes, failed = prepared_name(request.name, request.facts, request.seed), list[str](), list[str]()
+    path = request.find(relative)
+    if path:
+        try:
+            return _read_prepared(request, path, relative)
+        except BrokenFile as error:
+            notes.append(f"{error}; built again")
+            warnings.warn(notes[-1], stacklevel=3)
+    for source in (_earlier_file(request), *sources):
+        if not source.ready(request):
+            continue
+        try:
+            splits = _check_complete(request, source.read(request))
+        except (BrokenFile, InputError) as error:
+            failed.append(f"{source.kind} failed ({error})")
+            notes += [f"{failed[-1]}; used the next source"] if source.kind != "download" else []
+            continue
+        stored = None if source.quick else _store(request, relative, splits, str(source), notes)
+        return PreparedSplits(splits, str(source), stored, tuple(notes))
+    raise InputError(_describe_missing(request, sources, failed))
+
+
+def _read_prepared(request: Request, path: Path, relative: str) -> PreparedSplits:
+    arrays, about = read_arrays(path)
+    splits = _check_complete(request, {split: Compact.from_arrays(split, arrays) for split in SPLIT_NAMES})
+    return PreparedSplits(splits, f"prepared: {relative} (from {about.get('source', 'unknown')})", path, ())
+
+
+def _earlier_file(request: Request) -> Source:
+    """The prepared file of an earlier version: it is read once and stored in today's form."""
+    relative = prepared_name(request.name, request.facts, request.seed, ".npz")
+
+    def read(request: Request) -> Splits:
+        arrays = read_npz(request.find(relative) or request.root / relative)
+        return {split: Compact.from_arrays(split, arrays) for split in SPLIT_NAMES}
+
+    return Source("prepared", relative, lambda r: r.find(relative) is not None, read)
+
+
+def _check_complete(request: Request, splits: Splits) -> Splits:
+    for split, expected in zip(SPLIT_NAMES, request.facts.graphs, strict=True):
+        if len(splits[split]) != expected:
+            raise BrokenFile(f"{split} has {len(splits[split]):,} graphs, {request.name} has {expected:,}")
+    return splits
+
+
+def _store(request: Request, relative: str, splits: Splits, source: str, notes: list[str]) -> Path | None:
+    arrays = {key: value for split in SPLIT_NAMES for key, value in splits[split].arrays(split).items()}
+    try:
+        path = cache_folder(request.root, request.name) / Path(relative).name
+        write_arrays(path, arrays, {"name": request.name, "source": source})
+        shutil.rmtree(path.with_name(PARTS), ignore_errors=True)  # only now: a kill before the write would lose them
+        return path
+    except OSError as error:  # a full or read-only disk: the data is usable all the same
+        notes.append(f"not stored for the next time: {error}")
+        return None
+
+
+def _describe_missing(request: Request, sources: tuple[Source, ...], failed: list[str]) -> str:
+    places = "; or ".join(s.what for s in sources if s.kind in ("prepared", "raw"))
+    reasons = f" ({'; '.join(failed)})" if failed else ""
+    return (
+        f"no data for {request.name!r}: put one of these into {request.root} (or name another folder with --data-root): "
+        f"{places}{reasons}"
+    )
+
+
+# -- folders -------------------------------------------------------------------------------------------------------
+
+
+def find_data_root(root: str | Path | None = None) -> Path:
+    """The folder of data files: the argument, else ``GNAS_DATA``, else the per-user cache folder."""
+    named = root or os.environ.get("GNAS_DATA")
+    return Path(named).expanduser() if named else user_cache()
+
+
+def user_cache() -> Path:
+    """The per-user folder for prepared data, under ``XDG_CACHE_HOME`` if that is set."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "gnas" / "data"
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether files may be created in ``folder``, or it may be created.
+
+    A folder without write permission counts as read-only for a superuser too.
+    """
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_dir() and bool(folder.stat().st_mode & 0o222) and os.access(folder, os.W_OK)
+
+
+def cache_folder(root: Path, name: str) -> Path:
+    """Where a prepared benchmark is written: under the data root, or in the per-user folder if that is read-only."""
+    folder = root / name
+    return folder if is_writable(folder) else user_cache() / name
+
+
+def find_file(root: Path, relative: str) -> Path | None:
+    """The file under the data root, else in the per-user folder, else None."""
+    for folder in dict.fromkeys((root, user_cache())):
+        if (folder / relative).is_file():
+            return folder / relative
+    return None
+
+
+# -- downloads: the published graphs through PyG's own dataset classes ----------------------------------------------
+
+
+def may_download(request: Request) -> bool:
+    """Whether the caller allows a download."""
+    return request.download
+
+
+def download_splits(name: str, fetch: Fetch | None = None) -> dict[str, list[Data]]:
+    """The three splits as PyG graphs; one error line whatever went wrong."""
+    fetch = fetch or fetch_with_pyg
+    try:
+        with tempfile.TemporaryDirectory(prefix="gnas-") as folder:
+            return {split: list(fetch(name, split, Path(folder))) for split in SPLIT_NAMES}
+    except Exception as error:  # PyG, its file layer and the network raise dozens of kinds
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"cannot download {name}: {reason[:160]}") from None
+
+
+def fetch_with_pyg(name: str, split: str, folder: Path) -> Iterable[Data]:
+    """One split through ``ZINC`` or ``GNNBenchmarkDataset``."""
+    from torch_geometric.datasets import ZINC, GNNBenchmarkDataset
+
+    if name == "zinc":
+        _check_reachable(ZINC.url)
+        return ZINC(str(folder), subset=True, split=split)
+    _check_reachable(GNNBenchmarkDataset.urls[name.upper()])
+    return GNNBenchmarkDataset(str(folder), name.upper(), split=split)
+
+
+def _check_reachable(url: str, seconds: float = 5.0) -> None:
+    """Fail soon without a network: PyG's own download waits for minutes."""
+    request = urllib.request.Request(url, method="HEAD")
+    with contextlib.suppress(urllib.error.HTTPError):  # an error of the server is an answer: the host can be reached
+        urllib.request.urlopen(request, timeout=seconds).close()

@@ -1,0 +1,144 @@
+"""Anyone's own graphs: the kind of data decides how it is read; the task is inferred, or set by the caller."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gnas.data.benchmark import Benchmark, with_sampling, with_structure
+from gnas.data.encoding import Array, Encoding, UnknownValue
+from gnas.data.own.assemble import assemble_benchmark, default_encoding, encode_raw
+from gnas.data.own.molecules import read_smiles, read_smiles_csv
+from gnas.data.own.networkx import is_networkx, read_networkx
+from gnas.data.own.options import LoadOptions, ReadOptions
+from gnas.data.own.raw import RawGraphs
+from gnas.data.own.tables import read_folder
+from gnas.data.storage import SUFFIXES, load_benchmark
+from gnas.errors import InputError, choose
+from gnas.graph import GraphSet
+from gnas.model.task import Task
+
+FORMS = (
+    "PyG data (a dataset, a list of Data, one Data with masks, a (train, val, test) tuple), NetworkX graphs, "
+    "a folder with graphs.csv, nodes.csv and edges.csv, a .csv of SMILES, or a file of gnas data pack"
+)
+PICKLES = (".pt", ".pth", ".pkl", ".pickle")
+ADJUSTABLE = ("name", "loss", "metric", "readout", "seed", "sample_neighbors", "structure")  # of a finished benchmark
+
+
+def load_own(data: Any, **options: Any) -> Benchmark:
+    """A benchmark from one's own data; ``Benchmark.describe`` says what was inferred. For ``options`` see ``gnas.load``."""
+    for name in options:
+        choose(name, [f.name for f in fields(LoadOptions)], "option")
+    decided = LoadOptions(**options)
+    data = _expand_path(data)
+    if isinstance(data, Benchmark):
+        benchmark = _adjust(data, decided)
+    elif _is_packed(data):
+        benchmark = _adjust(load_benchmark(data), decided)
+    else:
+        benchmark = assemble_benchmark(_read(data, ReadOptions.for_loading(decided)), decided)
+    return with_structure(with_sampling(benchmark, decided.sample_neighbors), decided.structure)
+
+
+class EncodedGraphs(NamedTuple):
+    """New data as a network reads it. SMILES also have their texts, their rows in the source, and notes on skipped rows."""
+
+    graphs: GraphSet
+    smiles: tuple[str, ...] = ()
+    rows: Array | None = None
+    notes: tuple[str, ...] = ()
+
+
+def encode_graphs(data: Any, encoding: Encoding | None, task: Task, skip_bad: bool = False) -> EncodedGraphs:
+    """New data as a network trained on ``task`` reads it.
+
+    Args:
+        data: any form that ``load_own`` takes, or a list of SMILES. Targets may be missing: they become NaN or class -1.
+        encoding: how the training data was read; None: PyG objects whose x is what the network reads.
+        task: the network's task.
+        skip_bad: leave out SMILES that do not parse, or that have atoms or bonds outside the training data.
+    """
+    encoding = encoding or default_encoding(task)
+    data = _expand_path(data)
+    if isinstance(data, Benchmark) or _is_packed(data):
+        raise InputError("a benchmark is already encoded; give one of its splits to the network")
+    raw = _read(data, ReadOptions.for_prediction(encoding, task, skip_bad))
+    if skip_bad and raw.source != "smiles":
+        raise InputError("skip_bad=True leaves out SMILES that cannot be read; these graphs are not SMILES")
+    try:
+        return EncodedGraphs(encode_raw(raw, encoding, task), raw.smiles, raw.rows, raw.notes if skip_bad else ())
+    except UnknownValue as error:
+        hint = "; skip_bad=True leaves such molecules out" if raw.source == "smiles" else ""
+        raise InputError(f"{error}{hint}") from None
+
+
+def _expand_path(data: Any) -> Any:
+    """A text as a path, ``~`` expanded; anything else as it is."""
+    try:
+        return Path(data).expanduser() if isinstance(data, str | Path) else data
+    except RuntimeError as error:  # ~name of a user that does not exist
+        raise InputError(f"{str(data)[:100]!r} is not a path ({error})") from None
+
+
+def _is_packed(data: Any) -> bool:
+    return isinstance(data, Path) and data.suffix.lower() in SUFFIXES
+
+
+def _adjust(benchmark: Benchmark, options: LoadOptions) -> Benchmark:
+    """A finished benchmark under another name, loss, metric or readout; its splits exist, so a seed changes nothing."""
+    default = LoadOptions()
+    changed = [f.name for f in fields(LoadOptions) if getattr(options, f.name) != getattr(default, f.name)]
+    fixed = [name for name in changed if name not in ADJUSTABLE]
+    if fixed:
+        raise InputError(
+            f"{benchmark.name} is a finished benchmark: {fixed[0]} cannot change (name, loss, metric and readout can)"
+        )
+    if not changed:
+        return benchmark
+    changes = {name: getattr(options, name) for name in ("loss", "metric", "readout") if getattr(options, name)}
+    task = dataclasses.replace(benchmark.task, **changes)
+    return dataclasses.replace(benchmark, name=options.name or benchmark.name, task=task)
+
+
+def _read(data: Any, options: ReadOptions) -> RawGraphs:
+    return _read_path(data, options) if isinstance(data, Path) else _read_objects(data, options)
+
+
+def _read_objects(data: Any, options: ReadOptions) -> RawGraphs:
+    from gnas.data.own.pyg import collect_graphs, read_indices, read_pyg  # late: PyG takes as long to import as torch
+
+    parts = collect_graphs(data)
+    if parts is None:
+        raise InputError(f"cannot read graphs from a {type(data).__name__}; give {FORMS}")
+    graphs, place = parts.graphs, parts.place
+    if not graphs:
+        raise InputError("no graphs: the list is empty")
+    if all(isinstance(g, str) for g in graphs):
+        if options.unlabelled:
+            return read_smiles(graphs, options)
+        raise InputError("SMILES texts have no targets; put them in a .csv with a smiles and a y column")
+    raw = (read_networkx if is_networkx(graphs[0]) else read_pyg)(graphs, place, options)
+    if options.own_split and parts.split is not None:
+        raw = dataclasses.replace(raw, graph_split=parts.split, row_split=None)
+    if options.own_split and parts.indices is not None:
+        raw = read_indices(raw, parts.indices)
+    return dataclasses.replace(raw, name=parts.name or raw.name)
+
+
+def _read_path(path: Path, options: ReadOptions) -> RawGraphs:
+    try:
+        if path.is_dir():
+            return read_folder(path, options)
+        exists = path.is_file()
+    except (OSError, ValueError) as error:  # a name that the file system does not take
+        raise InputError(f"{str(path)[:100]!r} is not a path ({error})") from None
+    if not exists:
+        raise InputError(f"{str(path)!r} is neither a file nor a folder; give {FORMS}")
+    if path.suffix.lower() in PICKLES:
+        raise InputError(f"{path.name}: pickles can run code and are not opened; load it yourself and pass the objects")
+    if path.suffix.lower() != ".csv":
+        raise InputError(f"{path.name}: unknown kind of file; give {FORMS}")
+    return read_smiles_csv(path, options)

@@ -1,0 +1,116 @@
+"""What a caller may decide about own data, and what a reader of one source needs to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gnas.data.benchmark import Hops, check_sample_neighbors
+from gnas.data.encoding import Column, Encoding
+from gnas.data.splits import DEFAULT_FRACTIONS, Fractions, check_fractions, check_seed
+from gnas.errors import InputError, choose
+from gnas.model.structure import measure_names
+from gnas.model.task import KINDS, LEVELS, LOSSES, METRICS, READOUTS, Task
+
+SPLITS = ("given", "random", "stratified", "scaffold")
+
+Categorical = bool | Sequence[str] | None
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """The caller's decisions; None: inferred from the data."""
+
+    seed: int = 0
+    name: str | None = None
+    level: str | None = None
+    kind: str | None = None
+    metric: str | None = None
+    loss: str | None = None
+    readout: str | None = None
+    categorical: Categorical = None
+    target: str | Sequence[str] | None = None
+    split: str | None = None
+    fractions: Sequence[float] = DEFAULT_FRACTIONS
+    standardise: bool = True
+    skip_bad: bool = False
+    sample_neighbors: Hops = None
+    structure: str | Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        _check_choice(self.level, LEVELS, "task level")
+        _check_choice(self.kind, KINDS, "task kind")
+        _check_choice(self.metric, [m for kind in KINDS for m in METRICS[kind]], "metric")
+        _check_choice(self.loss, [m for kind in KINDS for m in LOSSES[kind]], "loss")
+        _check_choice(self.readout, READOUTS, "readout")
+        _check_choice(self.split, SPLITS, "split")
+        object.__setattr__(self, "fractions", check_fractions(self.fractions))
+        check_sample_neighbors(self.sample_neighbors)
+        measure_names(self.structure or ())
+        if self.name is not None and not (isinstance(self.name, str) and self.name):
+            raise InputError(f"name must be a text, not {self.name!r}")
+        if not isinstance(self.categorical, bool | None):
+            object.__setattr__(self, "categorical", _check_names(self.categorical, "categorical"))
+        if self.target is not None:
+            object.__setattr__(self, "target", _check_names(self.target, "target"))
+
+    @property
+    def shares(self) -> Fractions:
+        return check_fractions(self.fractions)
+
+
+def _check_choice(value: Any, choices: Iterable[str], what: str) -> None:
+    if value is not None:
+        choose(value, choices, what)
+
+
+def _check_names(value: Any, what: str) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list | tuple) else (None,)
+    if not names or not all(isinstance(n, str) for n in names):
+        raise InputError(f"{what} must be a name or a list of names, not {value!r}")
+    return names
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How one source is read."""
+
+    target: tuple[str, ...] = ()
+    level: str | None = None
+    text_columns: tuple[str, ...] = ()  # columns that may hold both texts and numbers
+    text_labels: bool = False  # the same for targets
+    own_split: bool = True  # use the split that comes with the data
+    unlabelled: bool = False  # targets may be missing
+    skip_bad: bool = False  # leave out SMILES that do not parse, or that have values outside ``vocabulary``
+    vocabulary: tuple[Column, ...] = ()  # columns of the network that will read the graphs
+
+    @staticmethod
+    def for_loading(options: LoadOptions) -> ReadOptions:
+        """Options to read the data of a new benchmark."""
+        columns = () if isinstance(options.categorical, bool | None) else tuple(options.categorical)
+        return ReadOptions(
+            target=tuple(options.target or ()),
+            level=options.level,
+            text_columns=columns,
+            text_labels=options.kind == "classification",
+            own_split=options.split in (None, "given"),
+            skip_bad=options.skip_bad,
+        )
+
+    @staticmethod
+    def for_prediction(encoding: Encoding, task: Task, skip_bad: bool) -> ReadOptions:
+        """Options to read new data for a network that was trained with ``encoding``."""
+        columns = (*encoding.nodes, *encoding.edges)
+        named = encoding.targets if encoding.source in ("tables", "smiles") else ()
+        return ReadOptions(
+            target=encoding.requested or named,
+            level=task.level,
+            text_columns=tuple(c.name for c in columns if c.kind == "vocabulary"),
+            text_labels=task.kind == "classification",
+            own_split=False,
+            unlabelled=True,
+            skip_bad=skip_bad,
+            vocabulary=columns,
+        )

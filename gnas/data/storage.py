@@ -1,0 +1,294 @@
+"""Graphs on disk: a benchmark, some of its splits, or named arrays in one safetensors file that cannot run code.
+
+The forms of earlier versions stay readable: a packed benchmark as ``.npz``, and the published arrays as ``.npz``.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gnas.data.benchmark import PATIENCE, SPLIT_NAMES, Benchmark
+from gnas.data.checks import check_encoding, check_graph_set, check_splits, check_task
+from gnas.data.encoding import Array, Encoding
+from gnas.errors import InputError
+from gnas.graph import GraphSet
+from gnas.model.task import Task
+from gnas.tensors import read_digest, read_tensors, write_tensors
+
+GRAPHS, ARRAYS = "gnas-graphs-2", "gnas-arrays-2"  # the two forms of a file
+SUFFIXES = (".safetensors", ".npz")
+TENSORS = tuple(f.name for f in fields(GraphSet) if f.name not in ("level", "sample_neighbors"))
+OPTIONAL = tuple(f.name for f in fields(GraphSet) if f.default is None)
+LATER = ("structure", "structure_center", "structure_scale")  # parts of a task that the first files do not have
+
+# -- benchmarks ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StoredGraphs:
+    """The content of a file: a task and the splits that were stored. A search is given no test split."""
+
+    name: str
+    source: str
+    notes: tuple[str, ...]
+    task: Task
+    encoding: Encoding | None
+    patience: int
+    splits: dict[str, GraphSet]
+
+    def benchmark(self) -> Benchmark:
+        """All of it, as it was loaded."""
+        return Benchmark(
+            self.name,
+            **self.splits,
+            task=self.task,
+            source=self.source,
+            notes=self.notes,
+            encoding=self.encoding,
+            patience=self.patience,
+        )
+
+
+def save_benchmark(benchmark: Benchmark, path: str | Path) -> Path:
+    """Write a benchmark into a file that ``gnas.load`` reads; tensors that splits share are stored once."""
+    return _write_graphs(benchmark, check_file_name(path), SPLIT_NAMES)
+
+
+def check_file_name(path: str | Path) -> Path:
+    """The path, if its ending is that of a packed benchmark."""
+    if Path(path).suffix.lower() != SUFFIXES[0]:
+        raise InputError(f"{path}: graphs are stored as safetensors; name the file {Path(path).stem}{SUFFIXES[0]}")
+    return Path(path)
+
+
+def load_benchmark(path: str | Path) -> Benchmark:
+    """Read a packed benchmark; a file that ``save_benchmark`` would not have written is an error."""
+    path = Path(path)
+    where = path.name
+    stored = _build_graphs(*(_read_bundle(path) if path.suffix.lower() == ".npz" else _read_graphs(path)), where)
+    missing = [name for name in SPLIT_NAMES if name not in stored.splits]
+    if missing:
+        raise InputError(f"{where}: there is no {missing[0]} split")
+    for split, graphs in stored.splits.items():
+        check_graph_set(graphs, stored.task, f"{where} {split}")
+    check_splits(stored.splits, stored.task)
+    if stored.encoding is not None:
+        check_encoding(stored.encoding, stored.task, where)
+    return stored.benchmark()
+
+
+def share_splits(benchmark: Benchmark, folder: Path, splits: Sequence[str] = SPLIT_NAMES) -> Path:
+    """Write some splits into ``folder`` for other processes, in a file named by its content."""
+    half = _write_graphs(benchmark, folder / ".graphs.safetensors", splits)
+    return half.replace(folder / f"graphs-{read_digest(half)[:16]}.safetensors")
+
+
+def read_splits(path: str | Path) -> StoredGraphs:
+    """Read what ``share_splits`` wrote. Its digest is checked, the graphs in it are not checked again."""
+    return _build_graphs(*_read_graphs(Path(path)), str(path))
+
+
+def _write_graphs(benchmark: Benchmark, path: Path, splits: Sequence[str]) -> Path:
+    tensors: dict[str, Tensor] = {}
+    names: dict[int, str] = {}
+    stored: dict[str, dict[str, Any]] = {}
+    for split in splits:
+        graphs = getattr(benchmark, split)
+        stored[split] = {"sample_neighbors": graphs.sample_neighbors} if graphs.sample_neighbors else {}
+        for field in TENSORS:
+            tensor = getattr(graphs, field)
+            if tensor is not None:
+                name = names.setdefault(id(tensor), f"{split}.{field}")
+                tensors[name], stored[split][field] = tensor, name
+    # A search takes any object with train, val and task.
+    encoding = getattr(benchmark, "encoding", None)
+    about = {
+        "name": getattr(benchmark, "name", ""),
+        "source": getattr(benchmark, "source", ""),
+        "notes": getattr(benchmark, "notes", ()),
+        "task": asdict(benchmark.task),
+        "encoding": None if encoding is None else encoding.to_dict(),
+        "patience": getattr(benchmark, "patience", PATIENCE),
+        "splits": stored,
+    }
+    return write_tensors(path, GRAPHS, json.dumps(about), tensors)
+
+
+def _read_graphs(path: Path) -> tuple[Any, dict[str, Tensor]]:
+    text, tensors = read_tensors(path, GRAPHS, "file of graphs (make one with gnas data pack)")
+    return _parse_json(text, path.name), tensors
+
+
+def _parse_json(text: str | bytes, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError(f"{where}: its description is not valid JSON") from None
+
+
+def _build_graphs(about: Any, tensors: Mapping[str, Tensor], where: str) -> StoredGraphs:
+    about = _check_mapping(about, where)
+    missing = [k for k in ("name", "source", "notes", "task", "encoding", "splits") if k not in about]
+    if missing:
+        raise InputError(f"{where}: its description has no {missing[0]!r}")
+    task = _read_task(about["task"], where)
+    splits = {
+        str(split): _read_split(_check_mapping(names, where), str(split), tensors, task, where)
+        for split, names in _check_mapping(about["splits"], where).items()
+    }
+    encoding = None if about["encoding"] is None else Encoding.from_dict(_check_mapping(about["encoding"], where))
+    name, notes = str(about["name"]), about["notes"]
+    patience = about.get("patience", PATIENCE)
+    if type(patience) is not int or patience < 0:
+        raise InputError(f"{where}: patience is {patience!r}; it must be a whole number of at least 0")
+    notes = tuple(map(str, notes if isinstance(notes, list) else [notes]))
+    return StoredGraphs(name, str(about["source"]), notes, task, encoding, patience, splits)
+
+
+def _check_mapping(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: its description has a {type(value).__name__} where names and values are needed")
+    return value
+
+
+def _read_task(values: Any, where: str) -> Task:
+    values = dict(_check_mapping(values, where))
+    content: dict[str, Any] = {}
+    hints = get_type_hints(Task)
+    for field in fields(Task):
+        if field.name in LATER and field.name not in values:
+            continue
+        value = values.pop(field.name, None)
+        several = get_origin(hints[field.name]) is tuple
+        kind = get_args(hints[field.name])[0] if several else hints[field.name]
+        entries = value if several and isinstance(value, list) else [value]
+        kinds = (int, float) if kind is float else (kind,)
+        if isinstance(value, list) != several or not all(type(v) in kinds for v in entries):
+            raise InputError(f"{where}: task {field.name} is {value!r}")
+        content[field.name] = tuple(entries) if several else value
+    if values:
+        raise InputError(f"{where}: the task has the unknown part {next(iter(values))!r}")
+    task = Task(**content)
+    check_task(task, where)
+    return task
+
+
+def _read_split(
+    names: Mapping[str, Any], split: str, tensors: Mapping[str, Tensor], task: Task, where: str
+) -> GraphSet:
+    content: dict[str, Any] = {}
+    for field in TENSORS:
+        name = names.get(field)
+        if name is None and field in OPTIONAL:
+            continue
+        if not isinstance(name, str) or name not in tensors:
+            raise InputError(f"{where}: the {split} split has no {field}")
+        content[field] = tensors[name]
+    hops = names.get("sample_neighbors", [])
+    if not isinstance(hops, list) or not all(type(n) is int and (n > 0 or n == -1) for n in hops):
+        raise InputError(f"{where}: the {split} split has sample_neighbors {hops!r}")
+    return GraphSet(**content, level=task.level, sample_neighbors=tuple(hops))
+
+
+# -- named arrays: prepared files ----------------------------------------------------------------------------------
+
+
+class BrokenFile(Exception):
+    """A data file that cannot be used; the message says why."""
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array], about: Mapping[str, Any]) -> Path:
+    """Write arrays and a few facts about them; a crash leaves the old file or the new one."""
+    tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+    return write_tensors(path, ARRAYS, json.dumps(dict(about)), tensors)
+
+
+def read_arrays(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The arrays and the facts about them; ``BrokenFile`` if anything is missing, cut off or altered."""
+    try:
+        text, tensors = read_tensors(path, ARRAYS, "prepared file")
+        about = dict(_check_mapping(_parse_json(text, path.name), path.name))
+    except InputError as error:
+        raise BrokenFile(str(error)) from None
+    return {name: tensor.numpy() for name, tensor in tensors.items()}, about
+
+
+# -- files of earlier versions, and published ones -----------------------------------------------------------------
+
+BUNDLE = {"format": "gnas-bundle", "version": 1}
+DTYPES = tuple(np.dtype(d) for d in ("?", "u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8"))
+MOST_BYTES = 16 * 2**30
+# A compressed member can unfold a thousandfold: beyond this size such growth is an attack, not graphs.
+FREE_BYTES, MOST_GROWTH = 64 * 2**20, 200
+
+
+def read_npz(path: Path) -> dict[str, Array]:
+    """All arrays of an ``.npz`` file, without pickles."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except Exception as error:  # zipfile, zlib and numpy answer damage with a dozen kinds of errors
+        raise BrokenFile(f"{path} cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from None
+
+
+def _read_bundle(path: Path) -> tuple[Any, dict[str, Tensor]]:
+    """The description and the tensors of a benchmark that an earlier version packed as ``.npz``."""
+    where = path.name
+    try:
+        arrays = _read_members(path)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    except OSError as error:
+        raise InputError(f"{where}: cannot be read ({error.strerror or 'damaged'})") from None
+    except Exception as error:  # as above
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{where}: not a complete .npz file ({reason})") from None
+    meta = arrays.pop("meta", None)
+    if meta is None:
+        raise InputError(f"{where}: no 'meta' array; not a benchmark packed by gnas (make one with gnas data pack)")
+    about = dict(_check_mapping(_parse_json(meta.tobytes(), where), where))
+    found = {key: about.pop(key, None) for key in BUNDLE}
+    if found != BUNDLE:
+        raise InputError(f"{where}: {found['format']!r} version {found['version']!r} is not a form that gnas reads")
+    from gnas.data.benchmarks import find_patience  # late: it imports this module
+
+    about.setdefault("patience", find_patience(str(about.get("name"))))  # first kept by the next version
+    return about, {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def _read_members(path: Path) -> dict[str, Array]:
+    size = path.stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        total = sum(m.file_size for m in members)
+        if total > min(MOST_BYTES, max(FREE_BYTES, MOST_GROWTH * size)):
+            raise InputError(f"would unpack to {total:,} bytes from {size:,}; refused")
+        return {m.filename.removesuffix(".npy"): _read_member(archive.read(m), repr(m.filename)) for m in members}
+
+
+def _read_member(data: bytes, name: str) -> Array:
+    """One array. The header is checked first, because numpy allocates what it claims before it looks at the data."""
+    file = io.BytesIO(data)
+    version = np.lib.format.read_magic(file)
+    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in headers:
+        raise InputError(f"{name} has the unknown array version {version}")
+    shape, _, dtype = headers[version](file)
+    if dtype not in DTYPES:
+        raise InputError(f"{name} holds {dtype.name} values; only plain numbers are read")
+    if len(shape) > 2 or min(shape, default=0) < 0:
+        raise InputError(f"{name} has the shape {shape}")
+    if len(data) - file.tell() != int(np.prod(shape, dtype=object)) * dtype.itemsize:
+        raise InputError(f"{name} is cut short or longer than its shape {shape}")
+    file.seek(0)
+    return np.lib.format.read_array(file, allow_pickle=False)
