@@ -80,6 +80,14 @@ def test_commands_are_written_as_they_are(page: Path) -> None:
             assert (ROOT / words[0]).is_file(), words
 
 
+def test_the_map_names_every_folder_and_only_files_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`(gnas/[\w/.]+)`", text)
+    assert not [path for path in named if not (ROOT / path).exists()]
+    folders = {f"gnas/{path.parent.name}/" for path in (ROOT / "gnas").glob("*/__init__.py")}
+    assert folders <= set(named)
+
+
 def test_the_tutorial_can_be_followed(data: Path) -> None:
     page = ROOT / "docs" / "tutorial.md"
     tables = next(block for block in blocks(page, "python") if "nodes.csv" in block or "networks" in block)
