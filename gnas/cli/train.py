@@ -37,7 +37,11 @@ def train(
         list[str] | None, typer.Option(metavar="TEXT", help="A formula for all cells; repeated, one for each.")
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(metavar="NAME", help="mlp, gcn, gin, graphsage, gat, gatedgcn or monet.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A hand-made network: mlp, gcn, gin, graphsage, gat, gatedgcn, monet, or that of a plugin.",
+        ),
     ] = None,
     preset: o.Preset = None,
     settings: o.SettingsFile = None,
