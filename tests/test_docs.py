@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import gnas
 from gnas.cli import app
 from gnas.run.settings import setting_names
 
@@ -91,7 +92,7 @@ def test_the_map_names_every_folder_and_only_files_that_exist() -> None:
 def test_the_tutorial_can_be_followed(data: Path) -> None:
     page = ROOT / "docs" / "tutorial.md"
     tables = next(block for block in blocks(page, "python") if "nodes.csv" in block or "networks" in block)
-    exec(tables.split("from gnas")[0], {})  # the folder the commands then read
+    exec(tables, {"gnas": gnas})  # writes the folder that the commands read
     told = [words[1:] for words in commands(page) if words[0] == "gnas"]
     assert {words[0] for words in told} >= {"search", "depth", "export", "predict", "draw", "report"}
     for words in told:
