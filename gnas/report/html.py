@@ -102,8 +102,8 @@ def render_run(run: RunRecord, refresh: float = 0) -> str:
         data=run.data,
         splits=splits_table(run.data) if run.data else None,
         task=_describe_task(run.data),
-        settings=values_table("Settings of the run, with presets and defaults filled in.", run.config),
-        versions=_versions(run),
+        settings=_settings_table(run),
+        versions=_versions_table(run),
         snippets=make_snippets(run),
     )
 
@@ -132,7 +132,14 @@ def render_comparison(runs: list[RunRecord]) -> str:
     )
 
 
-def _versions(run: RunRecord) -> Table[Any]:
+def _settings_table(run: RunRecord) -> Table[Any]:
+    settings = run.config.get("settings")
+    values = {**run.config, **settings} if isinstance(settings, dict) else run.config
+    shown = {name: value for name, value in values.items() if name != "settings"}
+    return values_table("Settings of the run, with presets and defaults filled in.", shown)
+
+
+def _versions_table(run: RunRecord) -> Table[Any]:
     if run.versions:
         return values_table("Versions of the packages that did the run.", run.versions)
     caption = "Versions of the packages that wrote this page. The run did not record its own."

@@ -171,7 +171,7 @@ def test_several_searches_in_one_command(rings: Path, tmp_path: Path) -> None:
     ended = gnas("search", rings, *TINY, "--searches", "2", *few, "--out", folder)
     assert ended.code == 0, ended
     text = " ".join(ended.out.split())
-    assert "the best of 2 searches by validation after a brief training (MAE" in text
+    assert "had the best validation result after a brief training: MAE" in text
     lines = [line.split(" in ")[0] for line in ended.err.splitlines() if "s in " in line]
     assert lines[:3] == ["search: 12 epochs", "judge what they found: 2 trials", "train gnas: 3 epochs"]
     told = json.loads((folder / "search" / "result.json").read_text())

@@ -10,11 +10,9 @@ import pytest
 import yaml
 from folders import made_up_job, put, real_job
 
-import gnas
 from gnas.errors import InputError
 from gnas.report import compare_report, html, watch, write_report
 from gnas.report.pictures import build_frames
-from gnas.report.reuse import make_snippets
 from gnas.run.folder import Run
 from gnas.run.record import read_run
 
@@ -103,23 +101,6 @@ def test_a_real_job(real: Path) -> None:
     assert all(file.stat().st_mtime_ns == time for file, time in before.items())
 
 
-def test_the_code_on_the_page_runs(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(real.parent)
-    python = [snippet.text for snippet in make_snippets(read_run(real)) if snippet.title.startswith("Python")]
-    assert len(python) == 2
-    networks = []
-    for text in python:
-        names: dict = {}
-        exec(text, names)
-        networks.append(names["network"])
-        assert names["genotype"] == read_run(real).genotype
-    assert isinstance(networks[0], gnas.Network)
-    stored = json.loads((real / "trained/gnas/seed-1/result.json").read_text())
-    assert networks[0].num_weights() == networks[1].num_weights() == stored["num_weights"]
-    weights = gnas.run.checkpoint.load(real / "trained/gnas/seed-1/weights.safetensors")
-    assert all((networks[0].state_dict()[name] == value).all() for name, value in weights.items())
-
-
 @pytest.mark.usefixtures("no_plots")
 @pytest.mark.parametrize(
     ("stage", "state", "words", "ids"),
@@ -183,19 +164,6 @@ def test_names_from_outside_are_escaped(tmp_path: Path) -> None:
         assert found.words.count(evil) >= 3
 
 
-def test_identical_cells_are_drawn_once_and_every_epoch_can_be_shown(tmp_path: Path) -> None:
-    job = read_run(made_up_job(tmp_path / "job", epochs=30, cells=4))
-    frames = build_frames(job)
-    assert [frame.label for frame in frames.frames] == [f"Epoch {n}" for n in range(1, 31)]
-    assert len(frames.drawings) == len(set(frames.drawings)) < 30
-    assert frames.frames[-1].drawings == frames.frames[-2].drawings
-    assert "no change" in frames.frames[-1].text
-    assert "1 link changed" in frames.frames[1].text
-    assert job.genotype is not None
-    shown = [frames.drawings[number][1] for number in frames.frames[-1].drawings]
-    assert tuple(shown) == job.genotype.formulas()
-
-
 @pytest.mark.usefixtures("no_plots")
 def test_too_many_drawings_are_thinned_out_and_the_page_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -211,15 +179,6 @@ def test_too_many_drawings_are_thinned_out_and_the_page_says_so(
 
 def test_a_long_search_of_a_deep_network_stays_below_three_megabytes(tmp_path: Path) -> None:
     assert write_report(made_up_job(tmp_path / "deep", epochs=60, cells=16)).stat().st_size < 3_000_000
-
-
-def test_a_final_choice_that_is_not_the_last_epochs_is_a_frame_of_its_own(tmp_path: Path) -> None:
-    folder = made_up_job(tmp_path / "job", epochs=10)
-    first = read_run(folder).history[0]["genotype"]
-    put(folder / "genotype.yaml", first)
-    frames = build_frames(read_run(folder)).frames
-    assert frames[-1].label == "Final architecture"
-    assert frames[-1].drawings == frames[0].drawings
 
 
 def test_runs_compared(tmp_path: Path) -> None:
