@@ -30,8 +30,7 @@ from gnas.model.network import Network
 from gnas.paper.archive import unpack_archive
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
-from gnas.training.evaluation import evaluate
-from gnas.training.norm_statistics import PreciseNorms
+from gnas.training.evaluation import PreciseNorms, evaluate
 from gnas.training.store import GraphStore
 from gnas.training.train import train
 from gnas.workflow import found

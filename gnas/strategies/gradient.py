@@ -18,9 +18,8 @@ from gnas.model.supernet import Supernet
 from gnas.run.protocol import PRECISE_NORMS, PRECISION, PRECISIONS, SYNC_BN
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.training.engine import Engine, mode_for, take_turns
-from gnas.training.evaluation import Evaluator
+from gnas.training.evaluation import Evaluator, PreciseNorms
 from gnas.training.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
-from gnas.training.norm_statistics import PreciseNorms
 from gnas.training.optim import adam, restore, set_rate, sgd, use_precision
 from gnas.training.sampling import open_store
 from gnas.training.store import Planned

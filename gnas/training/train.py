@@ -20,9 +20,8 @@ from gnas.model.task import decimals
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.training.engine import Engine, mode_for, take_turns
-from gnas.training.evaluation import Evaluator
+from gnas.training.evaluation import SETTLED, Evaluator, PreciseNorms, lag_behind, norms_of
 from gnas.training.loop import EpochLoop, Meter, Record, labelled, seeded, steps_per_epoch
-from gnas.training.norm_statistics import SETTLED, PreciseNorms, lag_behind, norms_of
 from gnas.training.optim import adam, autocast, exponential_average, restore, set_rate, steps_taken, use_precision
 from gnas.training.sampling import open_store
 from gnas.training.store import Planned, Store

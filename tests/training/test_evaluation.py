@@ -16,9 +16,8 @@ from gnas.model.task import Task
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.strategies import SingleLevel, search
-from gnas.training.evaluation import evaluate
+from gnas.training.evaluation import PreciseNorms, evaluate, lag_behind, norms_of
 from gnas.training.loop import seeded
-from gnas.training.norm_statistics import PreciseNorms, lag_behind, norms_of
 from gnas.training.store import GraphStore
 from gnas.training.train import train
 
