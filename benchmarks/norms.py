@@ -98,7 +98,7 @@ def measure(benchmark: Benchmark, name: str, genotype: Genotype, chosen: argpars
     made: list[Network] = []
 
     def build() -> Network:
-        made.append(candidate.build())  # type: ignore[arg-type]
+        made.append(candidate.build(benchmark.task))  # type: ignore[arg-type]
         return made[-1]
 
     def row(record: dict[str, float]) -> None:

@@ -21,8 +21,8 @@ import gnas
 from gnas.data.benchmarks.sbm import MODELS
 from gnas.run.settings import Settings
 from gnas.strategies.base import SearchContext, SearchProblem
-from gnas.strategies.brief import TrialSettings
-from gnas.strategies.given import GivenTrials
+from gnas.strategies.trial import TrialSettings
+from gnas.strategies.trials import ListedTrials
 from gnas.workflow import chosen_strategy
 
 COLUMNS = ("dataset", "metric", "seed", "depth", "supernet_val", "judged_val", "weights", "val", "test", "tests")
@@ -55,7 +55,7 @@ def measure(dataset: str, seed: int, chosen: argparse.Namespace) -> dict[str, ob
     )
     problem = SearchProblem(benchmark.train, benchmark.val, benchmark.task, space, channels, cells)
     trial = TrialSettings(epochs=chosen.trial_epochs, batch_size=settings.search.batch_size, precise_norms=NORMS)
-    judged = GivenTrials([result.genotype], trial, problem, SearchContext(device=device))
+    judged = ListedTrials([result.genotype], trial, problem, SearchContext(device=device))
     judged.search("judged")
     return {
         "dataset": dataset,

@@ -14,12 +14,12 @@ import torch
 
 from gnas.arch.architecture import Architecture
 from gnas.arch.genotype import CellGenotype, Genotype, Link
+from gnas.arch.hand_made import HandMade
 from gnas.compare.networks import Candidate, compare
 from gnas.data.benchmark import PATIENCE, Benchmark, with_structure
 from gnas.errors import InputError
 from gnas.jobs import Runner
-from gnas.model import baselines
-from gnas.model.build import build_network, width_of
+from gnas.model.build import width_of
 from gnas.model.network import Network
 from gnas.plugins import check_plugin
 from gnas.run.folder import Run
@@ -68,16 +68,10 @@ def as_built(architecture: Architecture, settings: Settings) -> Architecture:
 
 def found(architecture: Architecture, benchmark: Benchmark, settings: Settings, name: str = "gnas") -> Candidate:
     """A found network as an entry of a comparison."""
-    built, task = as_built(architecture, settings), benchmark.task
-    channels = width_of(built, task, settings.space.channels, settings.training.budget, multiple=WIDTHS)
-    size = "" if built.channels else f", channels {channels}, dropout {settings.training.dropout}"
-    return Candidate(
-        name,
-        lambda: build_network(built, task, channels=channels, dropout=settings.training.dropout),
-        built.depth(),
-        found=True,
-        describe=built.title + size,
-    )
+    built = as_built(architecture, settings)
+    space, training = settings.space, settings.training
+    channels = width_of(built, benchmark.task, space.channels, training.budget, multiple=WIDTHS)
+    return Candidate(name, built, channels, training.dropout)
 
 
 def check_budget(benchmark: Benchmark, settings: Settings) -> None:
@@ -99,14 +93,11 @@ def check_budget(benchmark: Benchmark, settings: Settings) -> None:
         raise InputError(f"a budget of {budget:,} weights is too small: {cells} cells have at least {min(counts):,}")
 
 
-def hand_made(name: str, benchmark: Benchmark, num_layers: int, budget: int | None = None) -> Candidate:
-    """A baseline as an entry of a comparison: at its usual size for this depth, or as wide as ``budget`` weights allow."""
-    return Candidate(
-        name,
-        lambda: baselines.build(name, benchmark.task, num_layers=num_layers, budget=budget),
-        num_layers,
-        describe=f"layers {num_layers}, budget {budget}",
-    )
+def hand_made(
+    name: str, benchmark: Benchmark, num_layers: int, budget: int | None = None, channels: int | None = None
+) -> Candidate:
+    """A baseline as an entry of a comparison: of this width, or as wide as ``budget`` weights allow, or at its usual size."""
+    return Candidate(name, HandMade(name, num_layers, channels, budget))
 
 
 def discover(
@@ -140,7 +131,7 @@ def discover(
         run.write_genotype(result.genotype)
         depth = max(result.genotype.depth(), 1)
         entries = [found(result.genotype, benchmark, settings)]
-        budget = sum(p.numel() for p in entries[0].build().parameters())  # equal terms: nobody gets more weights
+        budget = entries[0].build(benchmark.task).num_weights()  # equal terms: nobody gets more weights
         entries += [hand_made(name, benchmark, depth, budget) for name in settings.training.baselines]
         board = compare(
             benchmark,

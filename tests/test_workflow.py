@@ -100,7 +100,7 @@ def test_equal_weights_for_all(whole: tuple[Discovery, list[dict]]) -> None:
 def test_a_budget_is_kept(whole: tuple[Discovery, list[dict]]) -> None:
     genotype = whole[0].genotype
     for budget in (400, 5_000):
-        model = workflow.found(genotype, BENCH, SETTINGS.changed({"budget": budget})).build()
+        model = workflow.found(genotype, BENCH, SETTINGS.changed({"budget": budget})).build(BENCH.task)
         assert model.num_weights() <= budget < Network(genotype, BENCH.task, model.channels + 4).num_weights()
         assert model.channels % 4 == 0
     with pytest.raises(InputError, match="no width fits 3 weights"):

@@ -118,8 +118,8 @@ def compare(
 
 def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[Candidate]:
     """The networks that take part, each with a remark where it differs from the first."""
-    from gnas.cli.networks import baseline, collect, is_name, num_weights, read_network, remarked, run_settings
-    from gnas.workflow import found, train_config
+    from gnas.cli.networks import collect, is_name, num_weights, read_network, remarked, run_settings
+    from gnas.workflow import found, hand_made, train_config
 
     settings, benchmark = begun.settings, begun.benchmark
     config = train_config(settings, benchmark.patience)
@@ -132,9 +132,9 @@ def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[C
         name = f"{name}-{names.count(name) + 1}" if name in names else name
         names.append(name)
         entries.append((found(read_network(path), benchmark, run_settings(path, settings), name), path))
-    budget = settings.training.budget or (num_weights(entries[0][0]) if entries else 0)
+    budget = settings.training.budget or (num_weights(entries[0][0], benchmark) if entries else 0)
     deep = layers or (max(entries[0][0].depth, 1) if entries else settings.space.cells)
-    entries += [(baseline(name, benchmark, deep, budget or None, None), None) for name in settings.training.baselines]
+    entries += [(hand_made(name, benchmark, deep, budget or None), None) for name in settings.training.baselines]
     told = []
     for entry, own in entries:
         remark = ""
@@ -142,7 +142,7 @@ def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[C
             there = "gnas" if own is not None else entry.name
             if run.is_dir() and collect(run, there, entry, config, settings.training.seeds, benchmark, begun.folder):
                 remark = "trained before"
-        told.append(remarked(entry, budget or num_weights(entry), remark))
+        told.append(remarked(entry, benchmark, budget or num_weights(entry, benchmark), remark))
     return told
 
 

@@ -18,7 +18,7 @@ from gnas.errors import Interrupted, RunError
 from gnas.run.folder import Run, stop_on_interrupt
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.settings import Settings
-from gnas.strategies.several import JUDGED
+from gnas.strategies.searches import JUDGED
 from gnas.training.loop import watching
 from gnas.use.tracking import Tracker, open_trackers
 from gnas.workflow import summarise, train_config
@@ -41,7 +41,7 @@ def working(begun: Begun, plan: Sequence[Stage]) -> Iterator[Work]:
     """Inside, a job runs: Ctrl-C ends it after the step, a second one at once."""
     settings, metric = begun.settings, begun.benchmark.task.metric
     tracker = open_trackers(begun.track, begun.folder, settings.to_dict())
-    stages = Stages(begun.screen, plan, metric, side_by_side=begun.runner is not None)
+    stages = Stages(begun.screen, plan, metric, side_by_side=begun.runner is not None and begun.runner.pool.width > 1)
     with (
         _closing(tracker),
         stop_on_interrupt() as stop,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,10 @@ from gnas.arch import shipped
 from gnas.arch.architecture import Architecture, read_architecture
 from gnas.arch.gap import genotype as from_formula
 from gnas.arch.genotype import Genotype
-from gnas.compare.networks import Candidate
+from gnas.compare.networks import Candidate, Training
 from gnas.data import Benchmark
 from gnas.errors import InputError
 from gnas.files import dump_config, write_atomic
-from gnas.model import baselines
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings, config_value
@@ -56,25 +54,14 @@ def run_settings(folder: Path, otherwise: Settings) -> Settings:
     return otherwise.changed({name: value for name, value in values.items() if value is not None})
 
 
-def baseline(name: str, benchmark: Benchmark, layers: int, budget: int | None, channels: int | None) -> Candidate:
-    """A hand-made network at its usual size, as wide as asked, or as wide as a budget allows."""
-    size = f"channels {channels}" if channels else f"budget {budget}"
-    width = {"channels": channels} if channels else {"budget": budget}
-    return Candidate(
-        name,
-        lambda: baselines.build(name, benchmark.task, num_layers=layers, **width),
-        layers,
-        describe=f"layers {layers}, {size}",
-    )
+def num_weights(candidate: Candidate, benchmark: Benchmark) -> int:
+    """Weights of the candidate's network for this benchmark."""
+    return sum(weight.numel() for weight in candidate.build(benchmark.task).parameters())
 
 
-def num_weights(candidate: Candidate) -> int:
-    return sum(weight.numel() for weight in candidate.build().parameters())
-
-
-def remarked(candidate: Candidate, weights: int, remark: str = "") -> Candidate:
-    """The candidate with what is not equal about it: much fewer or more weights than ``weights``, and ``remark``."""
-    own = num_weights(candidate)
+def remarked(candidate: Candidate, benchmark: Benchmark, weights: int, remark: str = "") -> Candidate:
+    """The candidate with a remark on what is not equal: much fewer or more weights than ``weights``, and ``remark``."""
+    own = num_weights(candidate, benchmark)
     size = "" if abs(own - weights) <= 0.1 * weights else f"{own / weights - 1:+.0%} weights"
     return dataclasses.replace(candidate, remark="; ".join(filter(None, (candidate.remark, size, remark))))
 
@@ -91,19 +78,17 @@ def collect(
     """Copy finished trainings of the same network under the same protocol from another run; whether all were there."""
     taken = 0
     for seed in seeds:
+        training = Training(benchmark, candidate, config, seed, folder)
         source = run / "trained" / there / f"seed-{seed}"
-        target = folder / "trained" / candidate.name / f"seed-{seed}"
-        wanted = {
-            "describe": candidate.describe,
-            "dataset": benchmark.name,
-            "seed": seed,
-            "training": asdict(config),
-        }
-        if not (source / "result.json").exists() or _without_model(Run(source).config) != wanted:
+        if not (source / "result.json").exists():
+            continue
+        saved = Run(source).config
+        wanted = training.settings(saved)
+        if _without_model(saved) != _without_model(wanted):
             continue
         taken += 1
-        if not target.exists():
-            _copy(source, target, {"model": candidate.name, **wanted})
+        if not training.folder.exists():
+            _copy(source, training.folder, wanted)
     return taken == len(seeds)
 
 

@@ -115,7 +115,7 @@ class Stages:
 def place_of(folder: Path) -> tuple[str, int | None]:
     """The stage that works in this folder of a run, and the seed.
 
-    >>> place_of(Path("runs/mine/trained/gin/seed-41")), place_of(Path("runs/mine/search/trial"))
+    >>> place_of(Path("runs/mine/trained/gin/seed-41")), place_of(Path("runs/mine/search/trials/0001"))
     (('train gin', 41), ('search', None))
     """
     parts = ("", "", "", *folder.parts)
@@ -123,7 +123,9 @@ def place_of(folder: Path) -> tuple[str, int | None]:
         seed = parts[-1].removeprefix("seed-")
         key = f"train {parts[-2]}" if parts[-3] == "trained" else parts[-2]
         return key, int(seed) if seed.isdigit() else None
-    return parts[-2] if parts[-1] in ("trial", "supernet") else parts[-1], None
+    if parts[-2] == "trials":
+        return parts[-3], None
+    return parts[-2] if parts[-1] == "supernet" else parts[-1], None
 
 
 def _label(stage: Stage, record: Record) -> str:

@@ -102,7 +102,7 @@ def run(
                 try:
                     outcome = carry_out_apart(asked, place, results, runner, on_epoch=stages.on_epoch, **shared)
                 finally:
-                    runner.keep()
+                    runner.push_own_files()
         if stop:
             screen.pair("stopped", "by hand; the same command goes on")
             raise typer.Exit(130)

@@ -18,7 +18,7 @@ from gnas.report import plots
 from gnas.run.folder import Run, plain
 from gnas.strategies import STRATEGIES, SearchStrategy
 from gnas.strategies.base import SearchProblem
-from gnas.strategies.brief import TrialSettings
+from gnas.strategies.trial import TrialSettings
 from gnas.workflow import chosen_strategy, summarise
 
 if TYPE_CHECKING:

@@ -108,18 +108,18 @@ def run_train(begun: Begun, name: str, architecture: Architecture | None, channe
     from gnas import distributed
     from gnas.cli import show
     from gnas.cli.job import train_and_rank, training_run, write_report
-    from gnas.cli.networks import baseline
-    from gnas.workflow import as_built, found
+    from gnas.workflow import as_built, found, hand_made
 
     screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
     if architecture is None:
-        candidate = baseline(name, benchmark, settings.space.cells, settings.training.budget or None, channels)
+        budget = None if channels else settings.training.budget or None
+        candidate = hand_made(name, benchmark, settings.space.cells, budget, channels)
     else:
         architecture = as_built(architecture, settings)
         candidate = found(architecture, benchmark, settings)
         show.show_network(screen, architecture, "network")
     begun.claim()
-    network = f"{name}: {candidate.describe}"
+    network = f"{name}: {candidate.title}"
     with training_run(begun, "train", network=network) as run:
         if architecture is not None:
             run.write_genotype(architecture)

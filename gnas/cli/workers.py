@@ -1,4 +1,4 @@
-"""``--on``, ``--gpus-per-job`` and ``--sync``: who does the runs of a command, and where their folder is kept as well."""
+"""``--on``, ``--gpus-per-job`` and ``--sync``: the workers of a command, and a copy of its folder at a URL."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 def check_workers(options: Mapping[str, Any]) -> None:
-    """An error for what cannot be, before anything is loaded."""
+    """Refuse options that exclude each other, before anything is loaded."""
     on, share = options.get("on"), options.get("gpus_per_job")
     kind, _ = check_on(on, share)
     if kind != "here" and distributed.launched():
-        raise InputError("--on is for many runs, torchrun for one large one: give one of them")
+        raise InputError("--on is for many runs, torchrun for one large run: choose one of them")
     if share and options.get("device") == "cpu":
-        raise InputError("--gpus-per-job does not go with --device cpu")
+        raise InputError("--gpus-per-job cannot be used with --device cpu")
 
 
 def fetch(url: str | None, folder: Path, resume: bool, force: bool) -> None:
-    """Bring the run at the URL here: what workers did counts, not what is left here of it. Refuse to replace it unasked."""
+    """Copy the run at the URL to ``folder``, which is older. Refuse to replace a run without ``--force``."""
     storage = None if url is None else Storage(url)
     if storage is None or not storage.holds(CONFIG):
         return
@@ -44,16 +44,13 @@ def fetch(url: str | None, folder: Path, resume: bool, force: bool) -> None:
 
 @contextlib.contextmanager
 def workers(begun: Begun, options: Mapping[str, Any]) -> Iterator[Begun]:
-    """Inside, the job has the workers asked for, if any."""
-    on, sync = options.get("on"), options.get("sync")
-    if on in (None, "here") and sync is None:
-        yield begun
-        return
-    with begun.screen.waiting("starting workers"):
-        runner = open_runner(begun.folder, on, gpus_per_job=options.get("gpus_per_job"), device=begun.device, sync=sync)
+    """Inside, the command has a runner: the workers that ``--on`` names, by default this process."""
+    on, share, sync = (options.get(name) for name in ("on", "gpus_per_job", "sync"))
+    with begun.screen.waiting("starting workers") if on not in (None, "here") else contextlib.nullcontext():
+        runner = open_runner(begun.folder, on, gpus_per_job=share, device=begun.device, sync=sync)
     try:
         with runner:
             yield dataclasses.replace(begun, runner=runner)
     finally:
         if begun.folder.is_dir():
-            runner.keep()
+            runner.push_own_files()

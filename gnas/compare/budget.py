@@ -12,9 +12,9 @@ from gnas.errors import InputError
 from gnas.model.network import Network
 from gnas.strategies import GraphNAS, SearchStrategy
 from gnas.strategies.base import SearchProblem
-from gnas.strategies.brief import TrialSettings
 from gnas.strategies.evolution import Evolution
 from gnas.strategies.gradient import GradientSettings
+from gnas.strategies.trial import TrialSettings
 
 
 @dataclass(frozen=True)

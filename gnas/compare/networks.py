@@ -6,37 +6,92 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from gnas import distributed
+from gnas.arch.architecture import Architecture
+from gnas.arch.hand_made import HandMade
 from gnas.data.benchmark import Benchmark
-from gnas.errors import InputError, located
-from gnas.jobs import Job, Runner, Work, unpack
+from gnas.errors import InputError
+from gnas.jobs import Job, Runner, Work
+from gnas.model.build import build_network
 from gnas.model.network import GraphModule
+from gnas.model.task import Task
 from gnas.run import checkpoint
 from gnas.run.folder import Run
-from gnas.run.layout import WEIGHTS, training_folder
+from gnas.run.layout import WEIGHTS, is_finished, seed_folder, training_folder
 from gnas.run.leaderboard import Leaderboard, Row
-from gnas.run.models import build_model, describe_model
+from gnas.run.models import describe_model
 from gnas.run.protocol import TrainConfig
-from gnas.training.loop import Record, labelled
-from gnas.training.train import TrainResult, train, train_seeds
+from gnas.training.loop import Record
+from gnas.training.train import TrainResult, train_seeds
 
-TRAINED = ("test", "val", "num_weights", "seconds", "epochs")  # of a finished training's result
+TRAINED = ("test", "val", "num_weights", "seconds", "epochs")  # every result of a training has these
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network to compare: how to build it, its depth, and what is not equal about it, if anything."""
+    """A network to compare: an architecture and its size, or a network of your own.
+
+    Args:
+        name: The name in the leaderboard and in the folder.
+        architecture: What the network is; None for a network of your own.
+        channels: The width, if the architecture does not fix it.
+        dropout: The dropout rate.
+        remark: What is not equal about it, if anything.
+        own: Builds a network of your own. It can be trained in this process only.
+        own_depth: The depth of a network of your own, for the leaderboard.
+    """
 
     name: str
-    build: Callable[[], GraphModule]
-    depth: int
-    found: bool = False
+    architecture: Architecture | None = None
+    channels: int = 64
+    dropout: float = 0.0
     remark: str = ""
-    describe: str = ""  # distinguishes settings of the same name, such as the genotype's id and width
+    own: Callable[[], GraphModule] | None = None
+    own_depth: int = 0
+
+    def __post_init__(self) -> None:
+        if (self.architecture is None) == (self.own is None):
+            raise InputError(
+                f"the candidate {self.name} needs an architecture or a function that builds it, one of both"
+            )
+
+    @property
+    def found(self) -> bool:
+        """Whether it is the result of a search and not made by hand."""
+        return self.architecture is not None and self.architecture.kind != "baseline"
+
+    @property
+    def depth(self) -> int:
+        return self.own_depth if self.architecture is None else self.architecture.depth()
+
+    def build(self, task: Task) -> GraphModule:
+        """The network, not trained."""
+        if self.architecture is None:
+            assert self.own is not None
+            return self.own()
+        return build_network(self.architecture, task, channels=self.channels, dropout=self.dropout)
+
+    @property
+    def title(self) -> str:
+        """The network in words."""
+        made = self.architecture
+        if made is None:
+            return "a network of your own"
+        if isinstance(made, HandMade):
+            width = f"channels {made.channels}" if made.channels else f"budget {made.budget}"
+            return f"layers {made.num_layers}, {width}"
+        return made.title if made.channels else f"{made.title}, channels {self.channels}, dropout {self.dropout}"
+
+    def describe(self) -> Record:
+        """The values that distinguish networks of the same name, for the settings of a training."""
+        made = self.architecture
+        if made is None:
+            return {"kind": "own", "depth": self.own_depth}
+        channels = made.channels or (self.channels if self.found else None)
+        return {"kind": made.kind, "id": made.id, "channels": channels, "dropout": self.dropout}
 
 
 def compare(
@@ -51,143 +106,147 @@ def compare(
     should_stop: Callable[[], bool] | None = None,
     runner: Runner | None = None,
 ) -> Leaderboard:
-    """Train what is missing, collect what is there, rank by the test metric.
+    """Train the networks that are not trained yet, and rank all by the test metric.
 
-    Each training is a run folder ``trained/NAME/seed-S``; a finished one with the same settings is not repeated, an
-    unfinished one goes on. With a ``runner`` each is a job on its workers; ``folder`` lies below the runner's root.
+    Each training is a run folder ``trained/NAME/seed-S``. A finished one with the same settings is not repeated, an
+    unfinished one is resumed. The trainings are jobs: in this process the seeds of a network share one job, so that they
+    share a GPU; workers get a job per seed.
+
+    Args:
+        benchmark: The data of all trainings.
+        candidates: The networks.
+        config: The training protocol.
+        seeds: One training per seed and network.
+        folder: The run folder of the comparison.
+        device: Where to train.
+        on_epoch: Gets a record per epoch, with the ``model`` and the ``seed``.
+        should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
+        runner: Workers with a root at or above ``folder``; by default this process.
+
+    >>> entries = [hand_made(name, benchmark, num_layers=4) for name in ("gcn", "gin")]  # doctest: +SKIP
+    >>> compare(benchmark, entries, TrainConfig(), (41, 95), Path("runs/both"))  # doctest: +SKIP
     """
-    if runner is not None:
-        _check(seeds)
-        jobs = [job for candidate in candidates for job in _jobs(benchmark, candidate, config, seeds, folder, runner)]
-        runner.all(jobs, on_epoch=on_epoch, should_stop=should_stop)
-    rows = []
-    for candidate in candidates:
-        results = train_candidate(
-            benchmark, candidate, config, seeds, folder, device=device, on_epoch=on_epoch, should_stop=should_stop
-        )
-        rows.append(make_row(candidate, results))
+    _check_seeds(seeds)
+    runner = runner or Runner(folder, device=device)
+    trainings = [Training(benchmark, one, config, seed, folder) for one in candidates for seed in seeds]
+    results = {(one.candidate.name, one.seed): one.read_result() for one in trainings}
+    missing = [one for one in trainings if results[one.candidate.name, one.seed] is None]
+    groups = _group_by_network(missing) if runner.in_process else [[one] for one in missing]
+    jobs = [_make_job(group, runner) for group in groups]
+    for group, done in zip(groups, runner.results(jobs, on_epoch=on_epoch, should_stop=should_stop), strict=True):
+        results |= {(one.candidate.name, one.seed): result for one, result in zip(group, done, strict=True)}
+    rows = [make_row(one, [results[one.name, seed] or {} for seed in seeds]) for one in candidates]
     rows.sort(key=lambda row: row.mean, reverse=benchmark.task.higher_is_better)
     board = Leaderboard(benchmark.name, benchmark.task.metric, tuple(rows))
     distributed.from_first(lambda: board.save(folder))
     return board
 
 
-def make_row(candidate: Candidate, results: Sequence[dict[str, Any]]) -> Row:
-    """The candidate's line in the leaderboard."""
+def make_row(candidate: Candidate, results: Sequence[Record]) -> Row:
+    """The candidate's row in the leaderboard."""
     name, depth, found, remark = candidate.name, candidate.depth, candidate.found, candidate.remark
     return Row.from_results(name, depth, results, found=found, remark=remark)
 
 
-def train_candidate(
-    benchmark: Benchmark,
-    candidate: Candidate,
-    config: TrainConfig,
-    seeds: Sequence[int],
-    folder: Path,
-    *,
-    device: torch.device | str = "cpu",
-    on_epoch: Callable[[Record], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
-) -> list[dict[str, Any]]:
-    """Results of one candidate for these seeds, as stored in its run folders."""
-    _check(seeds)
-    with contextlib.ExitStack() as held:
-        runs = {seed: held.enter_context(_training(benchmark, candidate, config, seed, folder)) for seed in seeds}
-        missing = [seed for seed in seeds if runs[seed].read_json("result") is None]
+@dataclass(frozen=True)
+class Training:
+    """One candidate trained from one seed: a run folder and its settings."""
+
+    benchmark: Benchmark
+    candidate: Candidate
+    config: TrainConfig
+    seed: int
+    root: Path
+
+    @property
+    def folder(self) -> Path:
+        return training_folder(self.root, self.candidate.name, self.seed)
+
+    def settings(self, saved: Record | None = None) -> Record:
+        """What config.yaml holds. ``saved`` are settings to compare with: those of version 0.1 have the title only."""
+        about = self.candidate.describe() if saved is None or "describe" not in saved else self.candidate.title
+        return {
+            "model": self.candidate.name,
+            "architecture" if isinstance(about, dict) else "describe": about,
+            "dataset": self.benchmark.name,
+            "seed": self.seed,
+            "training": asdict(self.config),
+        }
+
+    def current_settings(self) -> Record:
+        """The settings in the form that the folder has them in, if it holds a run."""
+        try:
+            return self.settings(Run(self.folder).config)
+        except InputError:  # there is no run yet
+            return self.settings()
+
+    def read_result(self) -> Record | None:
+        """The result, if this training is finished; an error if the folder holds one with other settings."""
+        if not distributed.from_first(lambda: is_finished(self.folder)):
+            return None
+        with Run(self.folder, self.current_settings(), resume=True) as run:
+            return run.read_json("result", TRAINED)  # type: ignore[no-any-return]
+
+
+def _group_by_network(trainings: Sequence[Training]) -> list[list[Training]]:
+    groups: dict[str, list[Training]] = {}
+    for one in trainings:
+        groups.setdefault(one.candidate.name, []).append(one)
+    return list(groups.values())
+
+
+def _make_job(group: Sequence[Training], runner: Runner) -> Job:
+    """A job for trainings of the same network. Those of one seed work in the folder of that seed."""
+    first = group[0]
+    own, *also = (runner.name_folder(one.folder) for one in group)
+    arguments = {
+        "benchmark": first.benchmark,
+        "candidate": first.candidate,
+        "config": first.config,
+        "settings": [one.current_settings() for one in group],
+    }
+    labels = {"model": first.candidate.name}
+    return Job("gnas.compare.networks.training_job", own, arguments, tuple(also), labels=labels)
+
+
+def training_job(
+    work: Work, *, benchmark: Benchmark, candidate: Candidate, config: TrainConfig, settings: Sequence[Record]
+) -> list[Record]:
+    """Train one network from one or several seeds; returns the stored result of each."""
+    assert work.folder is not None
+    with contextlib.ExitStack() as stack:
+        folders = [seed_folder(work.folder.parent, one["seed"]) for one in settings]
+        runs = [
+            stack.enter_context(Run(folder, one, resume=True)) for folder, one in zip(folders, settings, strict=True)
+        ]
+        missing = [run for run in runs if run.read_json("result") is None]
         if missing:
             spread = train_seeds(
-                candidate.build,
+                lambda: candidate.build(benchmark.task),
                 benchmark,
                 config,
-                missing,
-                device=device,
-                runs=[runs[seed] for seed in missing],
-                on_epoch=labelled(on_epoch, model=candidate.name),
-                should_stop=should_stop,
-            )
-            for seed, result in zip(missing, spread.results, strict=True):
-                keep_result(runs[seed], result, benchmark)
-        return [runs[seed].read_json("result", TRAINED) for seed in seeds]
-
-
-def _check(seeds: Sequence[int]) -> None:
-    if not seeds:
-        raise InputError("a comparison needs at least one seed")
-    if len(set(seeds)) < len(seeds):
-        raise InputError(f"seeds {list(seeds)} name one of them twice")
-
-
-def _training(benchmark: Benchmark, candidate: Candidate, config: TrainConfig, seed: int, folder: Path) -> Run:
-    """The folder of one training, new or gone on with."""
-    return Run(_place(folder, candidate, seed), _settings(benchmark, candidate, config, seed), resume=True)
-
-
-def _place(folder: Path, candidate: Candidate, seed: int) -> Path:
-    return training_folder(folder, candidate.name, seed)
-
-
-def _settings(benchmark: Benchmark, candidate: Candidate, config: TrainConfig, seed: int) -> dict[str, Any]:
-    return {
-        "model": candidate.name,
-        "describe": candidate.describe,
-        "dataset": benchmark.name,
-        "seed": seed,
-        "training": asdict(config),
-    }
-
-
-def _jobs(
-    benchmark: Benchmark,
-    candidate: Candidate,
-    config: TrainConfig,
-    seeds: Sequence[int],
-    folder: Path,
-    runner: Runner,
-) -> list[Job]:
-    """The trainings of a candidate that are not finished, as jobs."""
-    places = {seed: _place(folder, candidate, seed) for seed in seeds}
-    missing = [seed for seed in places if not (places[seed] / "result.json").exists()]
-    if not missing:
-        return []
-    model = describe_model(candidate.build(), benchmark)
-    with located(f"{candidate.name} cannot be sent to workers"), torch.device("meta"):
-        build_model(model)  # an error now, not in a worker
-    shared = {"graphs": runner.share(benchmark), "model": model}
-    for seed in missing:  # what was begun here goes on there
-        runner.send(runner.name_of(places[seed]))
-    return [
-        Job(
-            "gnas.compare.networks.training_job",
-            runner.name_of(places[seed]),
-            {**shared, "settings": _settings(benchmark, candidate, config, seed)},
-        )
-        for seed in missing
-    ]
-
-
-def training_job(work: Work, *, graphs: str, model: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """One training in a worker."""
-    benchmark = unpack(work.file(graphs)).benchmark()
-    with Run(work.folder, settings, resume=True) as run:
-        if run.read_json("result") is None:
-            result = train(
-                lambda: build_model(model),
-                benchmark,
-                TrainConfig(**settings["training"]),
-                settings["seed"],
+                [run.config["seed"] for run in missing],
                 device=work.device,
-                run=run,
-                on_epoch=labelled(work.on_epoch, model=settings["model"]),
+                runs=missing,
+                on_epoch=work.on_epoch,
                 should_stop=work.should_stop,
             )
-            keep_result(run, result, benchmark)
-        return run.read_json("result", TRAINED)
+            for run, result in zip(missing, spread.results, strict=True):
+                write_result(run, result, benchmark)
+        return [run.read_json("result", TRAINED) for run in runs]
 
 
 @distributed.by_first
-def keep_result(run: Run, result: TrainResult, benchmark: Benchmark) -> None:
-    """Write the weights as selected, what they are weights of, then the result: a run with a result is complete."""
+def write_result(run: Run, result: TrainResult, benchmark: Benchmark) -> None:
+    """Write the selected weights, the description of their network, then the result: a run with a result is complete."""
     if result.model is not None:
         checkpoint.save(run.path / WEIGHTS, result.model.state_dict())
         run.write_json("model", describe_model(result.model, benchmark))
     run.write_json("result", result.to_dict())
+
+
+def _check_seeds(seeds: Sequence[int]) -> None:
+    if not seeds:
+        raise InputError("a comparison needs at least one seed")
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"seeds {list(seeds)} name one of them twice")

@@ -28,16 +28,16 @@ from gnas.arch.space import SearchSpace
 from gnas.compare.budget import SearchBudget
 from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
-from gnas.jobs import Job, Runner, Work, unpack
+from gnas.jobs import Job, Runner, Work
 from gnas.model.stage import OperationTypes
 from gnas.run.folder import Run, plain
+from gnas.run.layout import RESULT, is_finished, strategy_folder
 from gnas.run.strategy_curves import Point, StrategyComparison, read_points
-from gnas.strategies import SearchResult, SearchStrategy, search
+from gnas.strategies import SearchResult, SearchStrategy
 from gnas.strategies.base import SearchContext, SearchProblem, finished_search
-from gnas.strategies.brief import TrialSettings
-from gnas.strategies.given import GivenTrials
 from gnas.strategies.gradient import GradientSettings
-from gnas.strategies.values import from_values, to_values
+from gnas.strategies.trial import TrialSettings
+from gnas.strategies.trials import ListedTrials
 from gnas.training.loop import Record
 
 
@@ -60,110 +60,122 @@ def compare_strategies(
 ) -> StrategyComparison:
     """Run every strategy from every seed under the same budget, and collect the points.
 
-    Each is a run folder ``strategies/NAME/seed-S``; a finished one with the same settings is not repeated, an
-    unfinished one goes on. The test split plays no part. With a ``runner`` each is a job on its workers; their seconds
-    then are those of a machine that others use too.
+    Each is a run folder ``strategies/NAME/seed-S`` and a job. A finished one with the same settings is not repeated, an
+    unfinished one is resumed. The test split is not read. If several workers share a machine, their seconds are those of
+    a busy machine.
+
+    Args:
+        benchmark: The data.
+        strategies: The strategies by name.
+        budget: What each may spend.
+        seeds: One search per seed and strategy.
+        folder: The run folder of the comparison.
+        space: The search space; by default the paper's.
+        channels: Width of all networks.
+        num_cells: Number of cells.
+        operations: Your own operations by name, in this process only.
+        device: Where to compute.
+        engine: How steps are executed.
+        on_epoch: Gets a record per epoch or trial, with its ``stage``.
+        should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
+        runner: Workers with a root at or above ``folder``; by default this process.
+
+    >>> budget = SearchBudget(epochs=80)  # doctest: +SKIP
+    >>> both = {"random": RandomSearch(), "darts": Darts()}  # doctest: +SKIP
+    >>> compare_strategies(benchmark, both, budget, (0, 1, 2), "runs/both").rows()  # doctest: +SKIP
     """
     if not strategies or not seeds or len(set(seeds)) < len(seeds):
         raise InputError(f"name at least one strategy and seed, each once, not {list(strategies)} and {list(seeds)}")
     space, folder = space or SearchSpace(), Path(folder)
+    runner = runner or Runner(folder, device=device)
     problem = SearchProblem(benchmark.train, benchmark.val, benchmark.task, space, channels, num_cells, operations)
     budget = budget.for_problem(problem)
-    ready = {name: budget.given_to(one) for name, one in strategies.items()}
     about = {"dataset": benchmark.name, "space": space, "channels": channels, "cells": num_cells}
-    configs = {
-        (name, seed): plain({"job": "search", **about, "search_budget": budget, "strategy": strategy, "seed": seed})
-        for seed in seeds  # before strategies: the machine's other work, if any, then meets all of them
-        for name, strategy in ready.items()
-    }
-    places = {key: folder / "strategies" / key[0] / f"seed-{key[1]}" for key in configs}
-    if runner is not None:
-        if operations is not None:
-            raise InputError("operations of your own cannot be sent to workers; compare without --on")
-        shared = {"graphs": runner.share(benchmark), "engine": engine}
-        left = {key: place for key, place in places.items() if not (place / "result.json").exists()}
-        jobs = [
-            _job(runner.name_of(place), name, ready[name], configs[name, seed], shared)
-            for (name, seed), place in left.items()
-        ]
-        runner.all(jobs, on_epoch=on_epoch, should_stop=should_stop)
-    points: list[Point] = []
-    warm = torch.device(device).type != "cuda"
-    for (name, seed), config in configs.items():
-        with Run(places[name, seed], config, resume=True) as run:
-            if run.read_json("result") is None:
-                context = SearchContext(seed, torch.device(device), engine, None, on_epoch, should_stop)
-                if not warm:
-                    warm_up(list(ready.values()), problem, context)
-                    warm = True
-                _run(name, ready[name], benchmark, problem, budget, context, run)
-            points += read_points(run.read_json("result", ("points",))["points"], run.path / "result.json")
+    results: dict[tuple[str, int], Record | None] = {}
+    jobs: list[Job] = []
+    for seed in seeds:  # before strategies: other work of the machine, if any, then slows all of them alike
+        for name, strategy in strategies.items():
+            chosen = budget.given_to(strategy)
+            config = plain({"job": "search", **about, "search_budget": budget, "strategy": chosen, "seed": seed})
+            place = strategy_folder(folder, name, seed)
+            results[name, seed] = _read_result(place, config)
+            if results[name, seed] is None:
+                arguments = {"strategy": chosen, "problem": problem, "budget": budget, "engine": engine, "name": name}
+                function, labels = "gnas.compare.strategies.strategy_job", {"stage": f"{name}-seed-{seed}"}
+                arguments["config"] = config
+                jobs.append(Job(function, runner.name_folder(place), arguments, labels=labels))
+    missing = [key for key, result in results.items() if result is None]
+    results |= dict(
+        zip(missing, runner.results(jobs, on_epoch=on_epoch, should_stop=should_stop), strict=True),
+    )
+    points = [point for (name, seed), result in results.items() for point in _read_points(result, folder, name, seed)]
     comparison = StrategyComparison(benchmark.name, benchmark.task.metric, asdict(budget), budget.rule(), tuple(points))
     comparison.save(folder)
     return comparison
 
 
-def _job(folder: str, name: str, strategy: SearchStrategy, config: dict[str, Any], shared: dict[str, Any]) -> Job:
-    arguments = {**shared, "name": name, "strategy": to_values(strategy), "config": config}
-    return Job("gnas.compare.strategies.strategy_job", folder, arguments)
+def _read_result(folder: Path, config: Record) -> Record | None:
+    """The result, if this search is finished; an error if the folder holds one with other settings."""
+    if not is_finished(folder):
+        return None
+    with Run(folder, config, resume=True) as run:
+        return run.read_json("result", ("points",))  # type: ignore[no-any-return]
+
+
+def _read_points(result: Record | None, folder: Path, name: str, seed: int) -> list[Point]:
+    return read_points((result or {})["points"], strategy_folder(folder, name, seed) / RESULT)
 
 
 def strategy_job(
-    work: Work, *, graphs: str, engine: str, name: str, strategy: dict[str, Any], config: dict[str, Any]
-) -> dict[str, Any]:
-    """One strategy from one seed, in a worker."""
-    benchmark, chosen = unpack(work.file(graphs)).benchmark(), from_values(strategy)
-    space, size = SearchSpace(**config["space"]), (config["channels"], config["cells"])
-    problem = SearchProblem(benchmark.train, benchmark.val, benchmark.task, space, *size)
-    with Run(work.folder, config, resume=True) as run:
+    work: Work,
+    *,
+    strategy: SearchStrategy,
+    problem: SearchProblem,
+    budget: SearchBudget,
+    engine: str,
+    name: str,
+    config: Record,
+) -> Record:
+    """One strategy from one seed. The run then holds its points and the best network."""
+    with work.open_run(config) as run:
+        assert run is not None
         if run.read_json("result") is None:
-            context = SearchContext(config["seed"], work.device, engine, None, work.on_epoch, work.should_stop)
+            context = SearchContext(config["seed"], work.device, engine, run, work.on_epoch, work.should_stop)
             if work.device.type == "cuda":
-                warm_up([chosen], problem, context)
-            _run(name, chosen, benchmark, problem, SearchBudget(**config["search_budget"]), context, run)
-        return run.read_json("result")
+                warm_up([strategy], problem, context)
+            run_strategy(name, strategy, problem, budget, context, run)
+        return run.read_json("result", ("points",))  # type: ignore[no-any-return]
 
 
-def _run(
+def run_strategy(
     name: str,
     strategy: SearchStrategy,
-    benchmark: Benchmark,
     problem: SearchProblem,
     budget: SearchBudget,
     context: SearchContext,
     run: Run,
 ) -> None:
-    """One strategy from one seed; the run then holds its points and the best network."""
-    told = context.on_epoch
+    """Search, derive networks if the search did not train any, and write the points and the best network."""
     with run.part("search", run.config, resume=True) as part:
-        result = finished_search(part) or search(
-            benchmark,
-            problem.space,
-            strategy,
-            channels=problem.channels,
-            num_cells=problem.num_cells,
-            seed=context.seed,
-            device=context.device,
-            engine=context.engine,
-            operations=problem.operations,
-            run=part,
-            on_epoch=_labelled(told, f"{name}-seed-{context.seed}"),
-            should_stop=context.should_stop,
-        )
+        result = finished_search(part)
+        if result is None:
+            result = strategy.search(problem, replace(context, run=part))
+            part.write_genotype(result.genotype)
+            part.write_json("result", result.to_dict())
     records, best = result.history, result.genotype
-    if not by_trials(result):
+    if not is_by_trials(result):
         if context.device.type == "cuda":
-            gc.collect()  # the search and its recorded steps hold each other, and with them the memory of the device
+            gc.collect()  # the search and its recorded steps refer to each other, and hold the memory of the device
         with run.part("derived", {**run.config, "job": "derived"}, resume=True) as part:
-            note = _labelled(told, f"{name}-seed-{context.seed}", len(result.history))
-            records, best = derive(result, problem, budget, replace(context, run=part, on_epoch=note))
+            on_epoch = _count_from(len(result.history), context.on_epoch)
+            records, best = derive_networks(result, problem, budget, replace(context, run=part, on_epoch=on_epoch))
     run.write_genotype(best)
     points = as_points(name, context.seed, records, problem.task.higher_is_better)
     run.write_json("result", {**result.to_dict(), "genotype": best.id, "points": [asdict(p) for p in points]})
 
 
-def by_trials(result: SearchResult) -> bool:
-    """Whether the search itself trained networks and judged them, one a record."""
+def is_by_trials(result: SearchResult) -> bool:
+    """Whether the search itself trained and judged networks, one per record."""
     return bool(result.history) and all("trial" in record for record in result.history)
 
 
@@ -211,13 +223,13 @@ def moments(result: SearchResult, count: int) -> list[Moment]:
     return [*found, Moment(result.trained_epochs, result.seconds, result.genotype)]
 
 
-def derive(
+def derive_networks(
     result: SearchResult, problem: SearchProblem, budget: SearchBudget, context: SearchContext
 ) -> tuple[list[Record], Architecture]:
     """A record for each moment of a search, its cost that of the search and of all networks trained by then; the best."""
     found = moments(result, budget.derivations)
     given = {moment.architecture.id: moment.architecture for moment in found}
-    trials = GivenTrials(list(given.values()), budget.trial_settings(), problem, context)
+    trials = ListedTrials(list(given.values()), budget.trial_settings(), problem, context)
     best = trials.search("derived").genotype
     tried = {record["genotype_id"]: record for record in trials.history}
     records, paid = [], (0, 0.0)
@@ -249,9 +261,6 @@ def _first(graphs: Any, count: int) -> Any:
     return graphs if len(graphs) <= count else graphs.select(torch.arange(count))
 
 
-def _labelled(
-    on_epoch: Callable[[Record], None] | None, stage: str, before: int = 0
-) -> Callable[[Record], None] | None:
-    if on_epoch is None:
-        return None
-    return lambda record: on_epoch({"stage": stage, **record, "epoch": before + record["epoch"]})
+def _count_from(before: int, on_epoch: Callable[[Record], None] | None) -> Callable[[Record], None] | None:
+    """``on_epoch`` for records whose epochs follow ``before`` others."""
+    return None if on_epoch is None else lambda record: on_epoch({**record, "epoch": before + record["epoch"]})

@@ -1,4 +1,8 @@
-"""Many runs on existing engines: the same jobs in this process, in several processes here, or on a Ray cluster."""
+"""One way to do many runs: the same jobs in this process, in several processes of this machine, or on a Ray cluster.
+
+Every caller makes a list of :class:`Job` and gives it to a :class:`Runner`. Without a runner, ``Runner(folder)`` does the jobs
+in this process, where arguments are live objects: networks and operations of your own work.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,12 @@ from pathlib import Path
 import torch
 
 from gnas.errors import InputError
-from gnas.jobs.data import unpack
-from gnas.jobs.job import Job, JobsFailed, Outcome, Work
+from gnas.jobs.job import Job, JobsFailed, Lazy, Outcome, Work
 from gnas.jobs.pools import InProcess, Pool
 from gnas.jobs.runner import Runner
 from gnas.jobs.storage import Storage
 
-__all__ = ["Job", "JobsFailed", "Outcome", "Runner", "Storage", "Work", "check_on", "open_runner", "unpack"]
+__all__ = ["Job", "JobsFailed", "Lazy", "Outcome", "Runner", "Storage", "Work", "check_on", "open_runner"]
 
 
 def open_runner(
@@ -25,27 +28,33 @@ def open_runner(
     device: torch.device | str = "cpu",
     sync: str | Storage | None = None,
 ) -> Runner:
-    """Workers for jobs in folders below ``root``: ``here``, ``local:N`` or ``ray``; use it in a ``with``.
+    """Open a runner for jobs in folders below ``root``; use it in a ``with``.
 
-    ``gpus_per_job`` is a number of GPUs or a share of one; without it every job of a ``cuda`` device has a whole one on
-    Ray, and the workers here take the GPUs by turns. ``sync`` is the fsspec URL of the run folder, where it is not one
-    that all workers see.
+    Args:
+        root: The folder above the folders of all jobs.
+        on: ``here`` (this process), ``local:N`` (N processes on this machine) or ``ray``.
+        gpus_per_job: A number of GPUs, or a share of one. By default every job on a ``cuda`` device gets a whole GPU on
+            Ray, and the workers of this machine take the GPUs in turn.
+        device: The device of each job.
+        sync: The fsspec URL of the run folder, if not all workers see ``root``.
+
+    >>> with open_runner("runs/many", "local:2") as runner:  # doctest: +SKIP
+    ...     compare(benchmark, candidates, config, seeds, Path("runs/many"), runner=runner)
     """
     kind, count = check_on(on, gpus_per_job)
-    asked = "cuda" if gpus_per_job and str(device) == "cpu" else str(device)
-    pool = _pool(kind, count, gpus_per_job, asked)
-    return Runner(
-        Path(root), pool, asked if kind == "here" else asked.split(":")[0], sync
-    )  # a worker sees its own GPU alone
+    requested = "cuda" if gpus_per_job and str(device) == "cpu" else str(device)
+    pool = _open_pool(kind, count, gpus_per_job, requested)
+    # A worker sees only its own GPU, which is number 0 for it.
+    return Runner(Path(root), pool, requested if kind == "here" else requested.split(":")[0], sync)
 
 
 def check_on(on: str | None, gpus_per_job: float | None = None) -> tuple[str, int]:
-    """The kind of workers and their number; an error that lists the choices for anything else."""
+    """The kind of workers and their number; an error that lists the choices if ``on`` is not one of them."""
     kind, _, count = (on or "here").partition(":")
     wrong = kind not in ("here", "local", "ray") or (kind != "local" and count != "") or (kind == "local" and not count)
     if wrong or (kind == "local" and not (count.isdigit() and 1 <= int(count) <= 1024)):
         raise InputError(
-            f"--on {on!r} is not known; choose one of: here (this process), local:N (N processes on this machine, "
+            f"--on {on!r} is unknown; choose one of: here (this process), local:N (N processes on this machine, "
             "such as local:4), ray (a Ray cluster)"
         )
     if kind == "ray" and importlib.util.find_spec("ray") is None:
@@ -55,11 +64,11 @@ def check_on(on: str | None, gpus_per_job: float | None = None) -> tuple[str, in
             f"--gpus-per-job is {gpus_per_job:g}; it must be a share below 1, such as 0.25, or a whole number"
         )
     if gpus_per_job is not None and kind == "here":
-        raise InputError("--gpus-per-job needs workers of their own: add --on local:N or --on ray")
+        raise InputError("--gpus-per-job needs worker processes: add --on local:N or --on ray")
     return kind, int(count or 1)
 
 
-def _pool(kind: str, count: int, gpus_per_job: float | None, device: str) -> Pool:
+def _open_pool(kind: str, count: int, gpus_per_job: float | None, device: str) -> Pool:
     if kind == "local":
         from gnas.jobs.local import LocalProcesses
 

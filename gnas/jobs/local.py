@@ -1,9 +1,8 @@
-"""Jobs in processes of this machine: each worker has its share of the cores and, where there are some, of the GPUs."""
+"""Jobs in processes of this machine. Each worker gets its share of the cores and of the GPUs."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import selectors
 import signal
@@ -11,81 +10,85 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import torch
 
 from gnas.errors import InputError
-from gnas.jobs.perform import read_message
-from gnas.jobs.pools import Tell
+from gnas.jobs.messages import LAST, Died, Message, Order, UnknownMessage, read_message
+from gnas.jobs.pools import Receive, Task
 
-GRACE = 15.0  # seconds a worker has to end its step and save
+GRACE = 15.0  # seconds for a worker to end its step and save
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class LocalProcesses:
     """``count`` worker processes, each for many jobs; one that dies is replaced."""
 
+    in_process = False
+
     def __init__(self, count: int, gpus_per_job: float | None = None, device: str = "cpu") -> None:
         self.slots = self.width = count
         visible = visible_gpus() if device.startswith("cuda") else []
-        if ":" in device:  # this one GPU alone
+        if ":" in device:  # only this GPU
             visible = visible[int(device.split(":")[1]) :][:1]
         self.gpus = share_gpus(count, gpus_per_job, visible) if visible or gpus_per_job else [()] * count
-        self.threads = threads_each(count)
+        self.threads = threads_per_worker(count)
         self._workers: dict[int, _Worker] = {}
         self._selector = selectors.DefaultSelector()
 
-    def start(self, key: str, told: dict[str, Any], should_stop: Callable[[], bool]) -> None:
+    def start(self, task: Task) -> None:
+        assert task.order is not None
         idle = [slot for slot in range(self.slots) if slot not in self._workers or self._workers[slot].key is None]
-        known = [slot for slot in idle if slot in self._workers]  # those have imported everything already
-        slot = (known or idle)[0]
+        started = [slot for slot in idle if slot in self._workers]  # those have imported everything already
+        slot = (started or idle)[0]
         if slot not in self._workers:
-            self._workers[slot] = _Worker(worker_environment(self.threads, self.gpus[slot]))
+            self._workers[slot] = _Worker(slot + 1, worker_environment(self.threads, self.gpus[slot]))
             self._selector.register(self._workers[slot].output, selectors.EVENT_READ, slot)
-        self._workers[slot].give(key, {**told, "threads": self.threads})
+        self._workers[slot].send_order(task.key, replace(task.order, threads=self.threads))
 
-    def wait(self, seconds: float, tell: Tell) -> None:
+    def wait(self, seconds: float, receive: Receive) -> None:
         for ready, _ in self._selector.select(seconds):
             worker = self._workers[ready.data]
-            messages, alive = worker.read()
+            messages, alive = worker.read_messages()
             for message in messages:
-                key = worker.key or ""
-                if message.keys() & {"result", "stopped", "error"}:
+                key = worker.key
+                if isinstance(message, LAST):
                     worker.key = None
-                tell(key, message)
+                if key is not None:
+                    receive(key, message)
             if not alive:
-                self._drop(ready.data, tell)
+                self._drop(ready.data, receive)
 
     def stop(self) -> None:
         self.close()
 
     def close(self) -> None:
-        """A worker whose input ends saves and leaves; one that does not is killed."""
+        """End the input of every worker: it saves and exits. One that does not is killed."""
         for worker in self._workers.values():
             worker.end_input()
         until = time.monotonic() + GRACE
         for worker in self._workers.values():
-            worker.leave(until)
+            worker.wait_for_exit(until)
             self._selector.unregister(worker.output)
             worker.release()
         self._workers.clear()
 
-    def _drop(self, slot: int, tell: Tell) -> None:
+    def _drop(self, slot: int, receive: Receive) -> None:
         worker = self._workers.pop(slot)
         self._selector.unregister(worker.output)
-        reason = worker.last_words()
+        reason = worker.explain_death()
         worker.release()
         if worker.key is not None:
-            tell(worker.key, {"died": reason})
+            receive(worker.key, Died(reason))
 
 
 class _Worker:
-    """One process: orders go to its input as JSON lines, messages come from its output, the rest goes to a log."""
+    """One process: orders go to its input, messages come from its output, all other output goes to a log."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
-        self.key: str | None = None
+    def __init__(self, number: int, environment: dict[str, str]) -> None:
+        self.number = number
+        self.key: int | None = None  # of its job
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self.process = subprocess.Popen(
             [sys.executable, "-m", "gnas.jobs.worker"],
@@ -93,22 +96,22 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=self.log,
             env=environment,
-            start_new_session=True,  # Ctrl-C is for the driver, which tells the workers
+            start_new_session=True,  # Ctrl-C is for the driver, which ends the workers
         )
         assert self.process.stdout is not None
         self.output = self.process.stdout
         os.set_blocking(self.output.fileno(), False)
-        self._half, self._odd = b"", False
+        self._half, self._fault = b"", ""
 
-    def give(self, key: str, told: dict[str, Any]) -> None:
+    def send_order(self, key: int, order: Order) -> None:
         self.key = key
         assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has died: its output ends too, and the job is given to another
-            self.process.stdin.write(json.dumps(told).encode() + b"\n")
+        with contextlib.suppress(BrokenPipeError):  # it is dead: its output ends too, and another worker gets the job
+            self.process.stdin.write(order.to_json().encode() + b"\n")
             self.process.stdin.flush()
 
-    def read(self) -> tuple[list[dict[str, Any]], bool]:
-        """What was said since, and whether there may be more to come."""
+    def read_messages(self) -> tuple[list[Message], bool]:
+        """The messages since the last call, and whether more may come."""
         lines, alive = [], True
         while True:
             data = self.output.read(65536)
@@ -119,34 +122,39 @@ class _Worker:
                 break
             *whole, self._half = (self._half + data).split(b"\n")
             lines += whole
-        found = [read_message(line) for line in lines if line]
-        if None in found:  # whatever it is, it is not our worker any more
-            self._odd, alive = True, False
-            self.process.kill()
-        return [message for message in found[: found.index(None) if None in found else None] if message], alive
+        messages = []
+        for line in filter(None, lines):
+            try:
+                messages.append(read_message(line))
+            except UnknownMessage as error:  # this process cannot be trusted any more
+                self._fault, alive = f"worker {self.number} sent an {error}", False
+                self.process.kill()
+                break
+        return messages, alive
 
     def end_input(self) -> None:
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
 
-    def leave(self, until: float) -> None:
+    def wait_for_exit(self, until: float) -> None:
         while self.process.poll() is None and time.monotonic() < until:
-            self.read()  # a full pipe would hold it
+            with contextlib.suppress(ValueError):
+                self.output.read(65536)  # a full pipe would block it
             time.sleep(0.02)
         if self.process.poll() is None:
             self.process.kill()
 
-    def last_words(self) -> str:
+    def explain_death(self) -> str:
         """Why it died, as far as can be known."""
         code = self.process.wait()
-        if self._odd:
-            return "it said what is no message"
+        if self._fault:
+            return self._fault
         self.log.seek(0)
-        said = self.log.read().decode(errors="replace").strip().splitlines()
+        lines = self.log.read().decode(errors="replace").strip().splitlines()
         if code < 0:
             return f"killed by {signal.Signals(-code).name}"
-        return f"exit code {code}{': ' + said[-1][:300] if said else ''}"
+        return f"exit code {code}{': ' + lines[-1][:300] if lines else ''}"
 
     def release(self) -> None:
         self.end_input()
@@ -160,15 +168,15 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def threads_each(count: int) -> int:
-    """The share of the cores that each of ``count`` workers has, at most as many as ``OMP_NUM_THREADS`` allows."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    most = int(given) if given.isdigit() and int(given) > 0 else available_cores()
+def threads_per_worker(count: int) -> int:
+    """The share of the cores that each of ``count`` workers gets, at most what ``OMP_NUM_THREADS`` allows."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    most = int(limit) if limit.isdigit() and int(limit) > 0 else available_cores()
     return max(1, min(available_cores() // count, most))
 
 
 def visible_gpus() -> list[str]:
-    """The names by which a worker can be given the GPUs this process sees."""
+    """The GPUs this process sees, by the names that ``CUDA_VISIBLE_DEVICES`` uses."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
         return [name.strip() for name in named.split(",") if name.strip()]
@@ -176,7 +184,7 @@ def visible_gpus() -> list[str]:
 
 
 def share_gpus(count: int, each: float | None, visible: list[str]) -> list[tuple[str, ...]]:
-    """The GPUs of each of ``count`` workers: by turns, or as asked: ``each`` whole ones or a share of one.
+    """The GPUs of each of ``count`` workers: in turn, or ``each`` whole ones or a share of one.
 
     >>> share_gpus(4, 0.5, ["0", "1"])
     [('0',), ('0',), ('1',), ('1',)]
@@ -203,8 +211,8 @@ def share_gpus(count: int, each: float | None, visible: list[str]) -> list[tuple
 
 def worker_environment(threads: int, gpus: tuple[str, ...]) -> dict[str, str]:
     """This process's environment with the worker's share of cores and GPUs."""
-    found = {**os.environ, **dict.fromkeys(THREADS, str(threads))}
-    found.setdefault("OMP_WAIT_POLICY", "passive")  # as for the driver: threads that wait must not spin
+    variables = {**os.environ, **dict.fromkeys(THREADS, str(threads))}
+    variables.setdefault("OMP_WAIT_POLICY", "passive")  # as for the driver: threads that wait must not spin
     if gpus:
-        found["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
-    return found
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+    return variables

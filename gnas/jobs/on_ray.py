@@ -1,4 +1,4 @@
-"""Jobs on a Ray cluster: each is a task whose messages are a stream; one whose worker dies is started again by the runner."""
+"""Jobs on a Ray cluster. Each is a task that streams its messages; if its worker dies, the runner starts it again."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import os
 import queue
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from gnas.errors import InputError
-from gnas.jobs.perform import is_message
-from gnas.jobs.pools import Tell
+from gnas.jobs.messages import Died, Order, UnknownMessage, read_message, write_message
+from gnas.jobs.pools import Receive, Task
 
 
 class RayTasks:
-    """The cluster this machine belongs to or that ``RAY_ADDRESS`` names; where there is none, one on this machine."""
+    """The cluster this machine belongs to or that ``RAY_ADDRESS`` names; else a new one on this machine."""
 
-    slots = 1000  # they wait inside Ray, where a cluster that grows on demand sees them
+    in_process = False
+    slots = 1000  # jobs wait inside Ray, so that a cluster that grows on demand sees them
 
     def __init__(self, gpus_per_job: float | None = None, device: str = "cpu", cpus_per_job: float = 1) -> None:
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -40,12 +42,14 @@ class RayTasks:
             num_cpus=cpus_per_job, num_gpus=self.gpus, num_returns="streaming", max_retries=0, name="gnas job"
         )
         self._threads = max(1, int(cpus_per_job))
-        self._running: dict[Any, str] = {}
+        self._running: dict[Any, int] = {}
 
-    def start(self, key: str, told: dict[str, Any], should_stop: Callable[[], bool]) -> None:
-        self._running[self._task.remote({**told, "threads": self._threads})] = key
+    def start(self, task: Task) -> None:
+        assert task.order is not None
+        order = replace(task.order, threads=self._threads)
+        self._running[self._task.remote(order.to_json())] = task.key
 
-    def wait(self, seconds: float, tell: Tell) -> None:
+    def wait(self, seconds: float, receive: Receive) -> None:
         if not self._running:
             return
         streams = list(self._running)
@@ -53,25 +57,21 @@ class RayTasks:
         if ready:
             ready, _ = self.ray.wait(streams, num_returns=len(streams), timeout=0, fetch_local=False)
         for one in ready:
-            self._take(one, tell)
+            self._receive_next(one, receive)
 
-    def _take(self, one: Any, tell: Tell) -> None:
-        """The next message of a job, or its end."""
+    def _receive_next(self, one: Any, receive: Receive) -> None:
+        """Pass on the next message of a job, or note its end."""
         key = self._running[one]
         try:
-            told = self.ray.get(next(one))
+            receive(key, read_message(self.ray.get(next(one))))
         except StopIteration:
             del self._running[one]
-            return
         except self.ray.exceptions.RayError as error:
             del self._running[one]
-            tell(key, {"died": _reason(error)})
-            return
-        if is_message(told):
-            tell(key, told)
-        else:
+            receive(key, Died(_describe_error(error)))
+        except UnknownMessage as error:
             del self._running[one]
-            tell(key, {"died": "it said what is no message"})
+            receive(key, Died(f"its worker sent an {error}"))
 
     def stop(self) -> None:
         for one in self._running:
@@ -104,26 +104,27 @@ def connect(ray: Any) -> None:
     ray.init(address="local", **options)
 
 
-def stream(told: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """One job inside a Ray worker: what it says, as it says it."""
-    said: queue.Queue[dict[str, Any] | None] = queue.Queue()
+def stream(line: str) -> Iterator[str]:
+    """The order of one job inside a Ray worker: yields its messages as they come."""
+    lines: queue.Queue[str | None] = queue.Queue()
 
     def work() -> None:
-        from gnas.jobs.perform import perform
+        from gnas.jobs.messages import Failed
+        from gnas.jobs.perform import perform_order
 
         try:
-            perform(told, said.put, lambda: False, told["threads"])
+            perform_order(Order.from_json(line), lambda message: lines.put(write_message(message)), lambda: False)
         except BaseException as error:  # the stream must end
-            said.put({"error": f"{type(error).__name__}: {error}"})
+            lines.put(write_message(Failed(f"{type(error).__name__}: {error}")))
         finally:
-            said.put(None)
+            lines.put(None)
 
     threading.Thread(target=work, daemon=True).start()
-    while (message := said.get()) is not None:
+    while (message := lines.get()) is not None:
         yield message
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {_first_line(error)[:200]}"
 
 

@@ -1,66 +1,85 @@
-"""What a runner asks of the workers it gives jobs to, and the simplest of them: this process."""
+"""What a runner expects of its workers, and the simplest pool: this process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
-from gnas.jobs.perform import perform
+from gnas.jobs.job import Job, Record
+from gnas.jobs.messages import Message, Order
+from gnas.jobs.perform import Place, perform_here
 
-Tell = Callable[
-    [str, dict[str, Any]], None
-]  # a job's key, and a message of it; a worker's death is the message ``died``
+Receive = Callable[[int, Message], None]  # the key of a job, and a message about it
+
+
+@dataclass(frozen=True)
+class Task:
+    """A job to start: the job itself for this process, its ``order`` for a worker."""
+
+    key: int
+    job: Job
+    place: Place
+    order: Order | None
+    on_epoch: Callable[[Record], None] | None
+    should_stop: Callable[[], bool] | None
 
 
 class Pool(Protocol):
-    """Workers. Jobs are known by a key; what they say is handed on by ``wait``."""
+    """Workers. ``wait`` passes on what they send."""
+
+    @property
+    def in_process(self) -> bool:
+        """Whether jobs run in this process, so that nothing is serialised."""
+        ...
 
     @property
     def slots(self) -> int:
-        """Jobs that may be started before one has ended."""
+        """Jobs that may be started before one of them has ended."""
         ...
 
     @property
     def width(self) -> int:
-        """Jobs that are worked on at the same time."""
+        """Jobs that run at the same time."""
         ...
 
-    def start(self, key: str, told: dict[str, Any], should_stop: Callable[[], bool]) -> None:
+    def start(self, task: Task) -> None:
         """Give a job to a worker."""
         ...
 
-    def wait(self, seconds: float, tell: Tell) -> None:
-        """Hand on what was said, waiting so long for it."""
+    def wait(self, seconds: float, receive: Receive) -> None:
+        """Pass on messages; wait so long for the first."""
         ...
 
     def stop(self) -> None:
-        """End all jobs under way, soon; those that can save their state first."""
+        """End all jobs soon; those that can save their state do so."""
         ...
 
     def close(self) -> None:
-        """Let the workers go."""
+        """Release the workers."""
         ...
 
 
 class InProcess:
-    """One job after the other, here."""
+    """One job after the other in this process. Each gets its live arguments and checks itself whether to stop."""
 
+    in_process = True
     slots = width = 1
 
     def __init__(self) -> None:
-        self._given: tuple[str, dict[str, Any], Callable[[], bool]] | None = None
+        self._next: Task | None = None
 
-    def start(self, key: str, told: dict[str, Any], should_stop: Callable[[], bool]) -> None:
-        self._given = key, told, should_stop
+    def start(self, task: Task) -> None:
+        self._next = task
 
-    def wait(self, seconds: float, tell: Tell) -> None:
-        if self._given is None:
-            return
-        (key, told, should_stop), self._given = self._given, None
-        perform(told, lambda message: tell(key, message), should_stop)
+    def wait(self, seconds: float, receive: Receive) -> None:
+        if self._next is not None:
+            task, self._next = self._next, None
+            send = lambda message: receive(task.key, message)  # noqa: E731
+            perform_here(task.job, task.place, send, task.on_epoch, task.should_stop)
 
     def stop(self) -> None:
-        self._given = None
+        self._next = None
 
     def close(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Giving jobs to workers, again where a worker died, and handing on their results as they come."""
+"""Giving jobs to workers, again if a worker dies, and passing on their results as they come."""
 
 from __future__ import annotations
 
@@ -9,130 +9,192 @@ import warnings
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gnas.data.benchmark import Benchmark
-from gnas.errors import InputError, Interrupted
-from gnas.jobs.data import SPLITS, pack
-from gnas.jobs.job import Job, JobsFailed, Outcome, Record
-from gnas.jobs.perform import PUSH_SECONDS, order
-from gnas.jobs.pools import Pool
+import torch
+
+import gnas
+from gnas import distributed
+from gnas.errors import Interrupted, located
+from gnas.graph import GraphSet
+from gnas.jobs.codec import Files, decode, encode, write_graphs
+from gnas.jobs.job import Job, JobsFailed, Lazy, Outcome, Record
+from gnas.jobs.messages import Began, Died, Epoch, Failed, Finished, Message, Order, Stopped, Warned
+from gnas.jobs.perform import PUSH_SECONDS, Place, describe_error
+from gnas.jobs.pools import InProcess, Pool, Task
 from gnas.jobs.storage import Storage
+from gnas.model.network import GraphModule
+from gnas.run import checkpoint
+from gnas.training.loop import labelled
 
 RETRIES = 3
-PAUSE = 0.2  # seconds between two looks at whether to stop
-SHARED = "jobs"  # the part of a run folder for what jobs share, and for their log
+PAUSE = 0.2  # seconds between two checks whether to stop
+SHARED = "jobs"  # the sub-folder of a run for graphs that jobs share, and for the log
+WEIGHTS = "start.safetensors"  # the weights a network has when it is sent to a worker
+
+OnEpoch = Callable[[Record], None] | None
+StopCheck = Callable[[], bool] | None
 
 
 class Runner:
-    """Workers and how jobs are done on them: ``root`` of their folders, ``device`` of each, ``sync`` the root's URL.
+    """One way to do many runs: a list of jobs on a pool of workers.
 
-    A job whose worker dies is tried again, ``retries`` times. It is a context: at its end the workers are let go.
+    Use it in a ``with``: at the end the workers are released. A job whose worker dies is tried again ``retries`` times.
+
+    Args:
+        root: The folder above all folders of the jobs; None if nothing is to be written, which only works in this process.
+        pool: The workers; by default this process.
+        device: The device of each job.
+        sync: The fsspec URL of the root, for workers that do not see it.
     """
 
     def __init__(
-        self, root: Path, pool: Pool, device: str = "cpu", sync: str | Storage | None = None, retries: int = RETRIES
+        self,
+        root: Path | None,
+        pool: Pool | None = None,
+        device: torch.device | str = "cpu",
+        sync: str | Storage | None = None,
+        retries: int = RETRIES,
     ) -> None:
-        self.root, self.pool, self.device, self.retries = root, pool, device, retries
+        self.root, self.pool, self.device, self.retries = root, pool or InProcess(), str(device), retries
         self.push_seconds = PUSH_SECONDS
         self.storage = Storage(sync) if isinstance(sync, str) else sync
-        self._packed: dict[tuple[int, tuple[str, ...]], tuple[Callable[[], Benchmark | None], str]] = {}
+        self._graphs: dict[int, tuple[Callable[[], GraphSet | None], str]] = {}
+        self._lazy: dict[int, tuple[Lazy, Any]] = {}
         self._shared: set[str] = set()
-        self._jobs: set[str] = set()  # the folders of those that were started
+        self._folders: set[str] = set()  # those that jobs have written
 
-    def each(
-        self,
-        jobs: Sequence[Job],
-        *,
-        on_epoch: Callable[[Record], None] | None = None,
-        should_stop: Callable[[], bool] | None = None,
-    ) -> Iterator[Outcome]:
-        """Outcomes as jobs end, in whatever order that is."""
-        names = Counter(job.folder for job in jobs)
-        if len(names) < len(jobs):
-            raise InputError(f"two jobs would work in the same folder: {names.most_common(1)[0][0]}")
-        if not self._jobs:
-            self.send("")  # settings first: should this process be killed, the run can be told from what is at the URL
-        self._jobs |= {folder for job in jobs for folder in job.folders}
+    @property
+    def in_process(self) -> bool:
+        """Whether jobs run here, with live objects as arguments."""
+        return self.pool.in_process
+
+    @property
+    def place(self) -> Place:
+        """Where jobs work."""
+        return Place(
+            self.root, self.device, None if self.storage is None else self.storage.url, push_seconds=self.push_seconds
+        )
+
+    def run(self, jobs: Sequence[Job], *, on_epoch: OnEpoch = None, should_stop: StopCheck = None) -> Iterator[Outcome]:
+        """Do the jobs and yield how each ended, as they end.
+
+        A job waits for all earlier jobs of the list that write a folder it uses. If one fails, the others still run.
+
+        Args:
+            jobs: The jobs, in the order in which they are started.
+            on_epoch: Gets every record of every job.
+            should_stop: Once it returns True, the jobs save their state and ``Interrupted`` is raised.
+        """
+        if not self._folders:
+            self.push_folder("")  # settings first: if this process is killed, the URL shows which run it was
+        self._folders |= {folder for job in jobs for folder in job.written}
+        for folder in (folder for job in jobs for folder in (*job.written, *job.reads)):
+            self.push_folder(folder)
         return _Round(self, jobs, on_epoch, should_stop).outcomes()
 
-    def in_order(
-        self,
-        jobs: Sequence[Job],
-        *,
-        on_epoch: Callable[[Record], None] | None = None,
-        should_stop: Callable[[], bool] | None = None,
+    def results(
+        self, jobs: Sequence[Job], *, on_epoch: OnEpoch = None, should_stop: StopCheck = None
     ) -> Generator[Any, None, None]:
-        """Results in the order of the jobs, each as soon as it and those before it are there.
+        """Yield the results in the order of the jobs, each as soon as it and those before it are there.
 
-        If some jobs fail, the others are finished first.
+        An error in this process is raised at once. If jobs of workers fail, the others end first; then ``JobsFailed``
+        is raised.
         """
-        ended: dict[str, Outcome] = {}
+        ended: dict[int, Outcome] = {}
         given = 0
-        for outcome in self.each(jobs, on_epoch=on_epoch, should_stop=should_stop):
-            ended[outcome.job.folder] = outcome
-            while given < len(jobs) and jobs[given].folder in ended and ended[jobs[given].folder].error is None:
+        for outcome in self.run(jobs, on_epoch=on_epoch, should_stop=should_stop):
+            if outcome.exception is not None:
+                raise outcome.exception
+            ended[outcome.number] = outcome
+            while given in ended and ended[given].error is None:
                 given += 1
-                yield ended[jobs[given - 1].folder].result
+                yield ended[given - 1].result
         failed = [outcome for outcome in ended.values() if outcome.error is not None]
         if failed:
-            told = "; ".join(f"{outcome.job.folder}: {outcome.error}" for outcome in failed[:3])
+            errors = "; ".join(f"{outcome.job.folder}: {outcome.error}" for outcome in failed[:3])
             more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""
-            raise JobsFailed(f"{len(failed)} of {len(jobs)} jobs failed, the others are kept: {told}{more}")
+            raise JobsFailed(f"{len(failed)} of {len(jobs)} jobs failed, the others are saved: {errors}{more}")
 
-    def all(
-        self,
-        jobs: Sequence[Job],
-        *,
-        on_epoch: Callable[[Record], None] | None = None,
-        should_stop: Callable[[], bool] | None = None,
-    ) -> list[Any]:
-        """All results, in the order of the jobs."""
-        return list(self.in_order(jobs, on_epoch=on_epoch, should_stop=should_stop))
+    # -- folders and files -----------------------------------------------------------------------------------------------
 
-    def share(self, benchmark: Benchmark, splits: Sequence[str] = SPLITS) -> str:
-        """Put graphs where every worker can read them; the name to give to a job, for its ``work.file``."""
-        key = id(benchmark), tuple(splits)
-        known, name = self._packed.get(key, (lambda: None, ""))
-        if known() is not benchmark:  # an id is given again once its owner is gone
-            file = pack(benchmark, self.root / SHARED, splits)
+    def name_folder(self, folder: Path) -> str:
+        """The name of a folder below the root, for a job."""
+        root = folder if self.root is None else self.root
+        return folder.resolve().relative_to(root.resolve()).as_posix()
+
+    def push_folder(self, name: str) -> None:
+        """Push what this process knows of a job's folder to the URL; files that are there already are newer, and stay."""
+        if self.storage is not None and self.root is not None:
+            self.storage.push(self.root / name, name, skip=self.storage.holds)
+
+    def push_own_files(self, folder: Path | None = None) -> None:
+        """Push what this process wrote below ``folder`` to the URL; workers push the folders of their jobs themselves."""
+        if self.storage is not None and self.root is not None:
+            name = "" if folder is None else self.name_folder(folder)
+            of_jobs = tuple(f"{job}/" for job in self._folders)
+            self.storage.push(folder or self.root, name, skip=lambda file: file.startswith(of_jobs))
+
+    def remove_folder(self, name: str) -> None:
+        """Remove the folder of a job whose result is saved elsewhere."""
+        if self.root is not None:
+            folder = self.root / name
+            distributed.from_first(lambda: shutil.rmtree(folder, ignore_errors=True))
+        if self.storage is not None:
+            self.storage.remove(name)
+
+    def write_order(self, job: Job) -> Order:
+        """The job as a worker gets it; an error if an argument cannot be sent."""
+        if self.root is None:
+            raise ValueError("a runner with workers needs a root folder")
+        files = Files(self._share_graphs, lambda model: self._write_weights(model, job.folder))
+        with located(job.folder):
+            arguments = {name: self._encode(value, files) for name, value in job.arguments.items()}
+        place = self.place
+        return Order(
+            *(job.function, job.folder, list(job.also), list(job.reads), arguments),
+            *(str(self.root.resolve()), place.sync, place.push_seconds, place.device),
+            deterministic=torch.are_deterministic_algorithms_enabled(),
+            version=gnas.__version__,
+        )
+
+    def _encode(self, value: Any, files: Files) -> Any:
+        if not isinstance(value, Lazy):
+            return encode(value, files)
+        if id(value) not in self._lazy:
+            self._lazy[id(value)] = value, encode(value.load(), files)
+        return self._lazy[id(value)][1]
+
+    def _share_graphs(self, graphs: GraphSet) -> str:
+        """Put graphs where every worker can read them, once."""
+        assert self.root is not None
+        known, name = self._graphs.get(id(graphs), (lambda: None, ""))
+        if known() is not graphs:  # an id can be used again once its object is gone
+            file = write_graphs(graphs, self.root / SHARED)
             name = f"{SHARED}/{file.name}"
             if self.storage is not None:
                 self.storage.push_file(file, name)
-            self._packed[key] = weakref.ref(benchmark), name
+            self._graphs[id(graphs)] = weakref.ref(graphs), name
             self._shared.add(name)
         return name
 
-    def send(self, folder: str) -> None:
-        """Make what lies in a job's folder known to its worker; what is at the URL already is newer, and stays."""
-        if self.storage is not None:
-            self.storage.push(self.root / folder, folder, skip=self.storage.holds)
-
-    def keep(self, folder: Path | None = None) -> None:
-        """Bring what this process wrote below ``folder`` to the URL; the folders of jobs are their workers' affair."""
-        if self.storage is not None:
-            name = "" if folder is None else self.name_of(folder)
-            self.storage.push(
-                folder or self.root, name, skip=lambda file: any(file.startswith(f"{job}/") for job in self._jobs)
-            )
-
-    def forget(self, folder: str) -> None:
-        """Remove the folder of a job whose result is kept elsewhere."""
-        shutil.rmtree(self.root / folder, ignore_errors=True)
-        if self.storage is not None:
-            self.storage.remove(folder)
-
-    def name_of(self, folder: Path) -> str:
-        """A folder below the root, as a job names it."""
-        return folder.resolve().relative_to(self.root.resolve()).as_posix()
+    def _write_weights(self, model: GraphModule, folder: str) -> str:
+        assert self.root is not None
+        file, name = self.root / folder / WEIGHTS, f"{folder}/{WEIGHTS}"
+        if not file.exists():
+            checkpoint.save(file, model.state_dict())
+        if self.storage is not None and not self.storage.holds(name):
+            self.storage.push_file(file, name)
+        return name
 
     def __enter__(self) -> Runner:
         return self
 
     def __exit__(self, kind: object, *error: object) -> None:
         self.pool.close()
-        if kind is None:  # the run is over: its copy of the graphs is of no use any more
+        if kind is None and self.root is not None:  # the run is over: nobody needs its copy of the graphs
             for name in self._shared:
                 (self.root / name).unlink(missing_ok=True)
                 if self.storage is not None:
@@ -140,80 +202,105 @@ class Runner:
 
 
 class _Round:
-    """One call of ``each``: who waits, who is under way, how often each was tried."""
+    """One call of ``run``: which jobs wait, which run, how often each was tried."""
 
-    def __init__(
-        self,
-        runner: Runner,
-        jobs: Sequence[Job],
-        on_epoch: Callable[[Record], None] | None,
-        should_stop: Callable[[], bool] | None,
-    ) -> None:
-        self.runner, self.pool, self.root = runner, runner.pool, runner.root
-        self.on_epoch, self.should_stop = on_epoch, should_stop or (lambda: False)
-        self.waiting = deque(jobs)
-        self.running: dict[str, Job] = {}
-        self.tries: Counter[str] = Counter()
+    def __init__(self, runner: Runner, jobs: Sequence[Job], on_epoch: OnEpoch, should_stop: StopCheck) -> None:
+        self.runner, self.pool, self.jobs = runner, runner.pool, list(jobs)
+        self.on_epoch, self.should_stop = on_epoch, should_stop
+        here = runner.in_process
+        # An argument that cannot be sent is an error before anything starts.
+        self.orders = {key: runner.write_order(job) for key, job in enumerate(jobs) if not (here or job.is_lazy)}
+        self.waiting = list(range(len(jobs)))
+        self.running: set[int] = set()
+        self.tries: Counter[int] = Counter()
         self.ended: deque[Outcome] = deque()
 
     def outcomes(self) -> Iterator[Outcome]:
         try:
             while self.waiting or self.running:
-                if self.should_stop():
+                if not self.pool.in_process and self.should_stop is not None and self.should_stop():
                     raise Interrupted(f"stopped with {len(self.waiting) + len(self.running)} jobs to do")
-                while self.waiting and len(self.running) < self.pool.slots:
-                    self._start(self.waiting.popleft())
-                self.pool.wait(PAUSE, self._hear)
+                self._start_jobs()
+                self.pool.wait(PAUSE, self._receive)
                 while self.ended:
                     yield self.ended.popleft()
         finally:
             if self.running:
                 self.pool.stop()
 
-    def _start(self, job: Job) -> None:
-        self.running[job.folder] = job
-        self.tries[job.folder] += 1
-        sync = None if self.runner.storage is None else self.runner.storage.url
-        told = order(job, self.root, sync, self.runner.device, self.runner.push_seconds)
-        self.pool.start(job.folder, told, self.should_stop)
+    def _start_jobs(self) -> None:
+        """Start the jobs that can run now: no job before them uses a folder that they write, or writes one they use."""
+        before = [self.jobs[key] for key in self.running]
+        for key in list(self.waiting):
+            if len(self.running) >= self.pool.slots:
+                return
+            job = self.jobs[key]
+            if not any(job.conflicts(other) for other in before):
+                self._start(key, job)
+            before.append(job)
 
-    def _hear(self, key: str, message: dict[str, Any]) -> None:
-        ((kind, value),) = message.items()
-        if kind == "record":
+    def _start(self, key: int, job: Job) -> None:
+        self.waiting.remove(key)
+        self.running.add(key)
+        self.tries[key] += 1
+        if key not in self.orders and not self.pool.in_process:
+            try:
+                self.orders[key] = self.runner.write_order(job)
+            except Exception as error:  # an argument cannot be loaded
+                self._end(key, error=describe_error(error))
+                return
+        on_epoch = labelled(self.on_epoch, **job.labels)
+        self.pool.start(Task(key, job, self.runner.place, self.orders.get(key), on_epoch, self.should_stop))
+
+    def _receive(self, key: int, message: Message) -> None:
+        name = self.jobs[key].folder
+        if isinstance(message, Epoch):
             if self.on_epoch is not None:
-                self.on_epoch(value)
-            return
-        if kind == "warning":
-            warnings.warn(f"{key}: {value}")
-            return
-        self._log(key, kind, value)
-        if kind == "stopped" and self.should_stop():
-            raise Interrupted(value)
-        if kind in ("died", "stopped"):  # somebody else stopped the worker
-            self._died(key, value)
-        elif kind != "began":
-            self._end(key, **{kind: value})
+                self.on_epoch({**self.jobs[key].labels, **message.record})
+        elif isinstance(message, Warned):
+            warnings.warn(f"{name}: {message.text}")
+        else:
+            self._log(key, message)
+            self._change_state(key, message)
 
-    def _died(self, key: str, reason: str) -> None:
-        tries, most = self.tries[key], self.runner.retries + 1
+    def _change_state(self, key: int, message: Began | Finished | Stopped | Failed | Died) -> None:
+        if isinstance(message, Stopped) and self.should_stop is not None and self.should_stop():
+            raise Interrupted(message.text)
+        if isinstance(message, Stopped | Died):  # a worker that somebody else stopped is as good as dead
+            self._try_again(key, message.text)
+        elif isinstance(message, Failed):
+            self._end(key, error=message.text, exception=message.exception)
+        elif isinstance(message, Finished):
+            self._end(key, message.result if self.pool.in_process else decode(message.result))
+
+    def _try_again(self, key: int, reason: str) -> None:
+        name, tries, most = self.jobs[key].folder, self.tries[key], self.runner.retries + 1
         if tries >= most:
             self._end(key, error=f"its worker died {tries} times, the last time: {reason}")
             return
-        warnings.warn(f"{key}: its worker died ({reason}); going on from its checkpoint, try {tries + 1} of {most}")
-        self.waiting.appendleft(self.running.pop(key))
+        warnings.warn(f"{name}: its worker died ({reason}); resuming from its checkpoint, try {tries + 1} of {most}")
+        self.running.remove(key)
+        self.waiting.insert(0, key)
 
-    def _end(self, key: str, result: Any = None, error: str | None = None) -> None:
-        job = self.running.pop(key)
-        if self.runner.storage is not None and error is None:
-            for folder in reversed(job.folders):
-                self.runner.storage.pull(folder, self.root / folder)
-        self.ended.append(Outcome(job, result, error, self.tries[key]))
+    def _end(self, key: int, result: Any = None, error: str | None = None, exception: Exception | None = None) -> None:
+        self.running.remove(key)
+        job, storage, root = self.jobs[key], self.runner.storage, self.runner.root
+        if storage is not None and root is not None and error is None:
+            for folder in reversed(job.written):
+                storage.pull(folder, root / folder)
+        self.ended.append(Outcome(job, key, result, error, self.tries[key], exception))
 
-    def _log(self, key: str, kind: str, value: Any) -> None:
-        """One line for each event of a job, in jobs/log.jsonl of the run folder."""
-        line = {"time": round(time.time(), 3), "job": key, "try": self.tries[key], "event": kind}
-        if kind != "result":  # which lies in the job's folder
-            line["about"] = value
-        (self.root / SHARED).mkdir(parents=True, exist_ok=True)
-        with open(self.root / SHARED / "log.jsonl", "a") as file:
+    def _log(self, key: int, message: Began | Finished | Stopped | Failed | Died) -> None:
+        """One line per event of a job, in jobs/log.jsonl of the run folder. Jobs in this process need none."""
+        root = self.runner.root
+        if self.pool.in_process or root is None:
+            return
+        line = {"time": round(time.time(), 3), "job": self.jobs[key].folder, "try": self.tries[key]}
+        line["event"] = message.kind
+        if isinstance(message, Began):
+            line["about"] = asdict(message)
+        elif not isinstance(message, Finished):  # whose result lies in the job's folder
+            line["about"] = message.text
+        (root / SHARED).mkdir(parents=True, exist_ok=True)
+        with open(root / SHARED / "log.jsonl", "a") as file:
             file.write(json.dumps(line) + "\n")

@@ -121,7 +121,7 @@ class Worker:
             self._bring(job, source, benchmark)
             candidate = found(source.architecture, benchmark, settings, job.model)
         if job.of is None or job.folder != job.of.folder:
-            told = {"network": f"{job.model}: {candidate.describe}", "settings": settings.protocol_dict()}
+            told = {"network": f"{job.model}: {candidate.title}", "settings": settings.protocol_dict()}
             with Run(folder, self._config("train", benchmark, told), resume=True) as run:
                 self._describe(run, benchmark)
                 if source is not None:

@@ -303,7 +303,7 @@ def _read_trainings(folder: Path, model: str, architecture: Architecture | None)
         missing = [name for name in FIGURES if not is_number(values.get(name))]
         if missing:
             raise InputError(f"{one / layout.RESULT}: has no {missing[0]}; remove the folder and run it again")
-        if architecture is None or architecture.id in str(read_run_config(one).get("describe", "")):
+        if architecture is None or _is_of(architecture, read_run_config(one)):
             found[seed] = TrainingFigures.from_dict(values, one / layout.RESULT)
     return found
 
@@ -318,3 +318,11 @@ def _read_values(folder: Path, name: str) -> dict[str, Any] | None:
     if values is not None and not isinstance(values, dict):
         raise InputError(f"{folder / f'{name}.json'}: expected names and values")
     return values
+
+
+def _is_of(architecture: Architecture, config: dict[str, Any]) -> bool:
+    """Whether a training with these settings is of this architecture. Version 0.1 wrote its title, in words."""
+    about = config.get("architecture")
+    return (
+        architecture.id == about.get("id") if about else architecture.title == config.get("describe", "").split(",")[0]
+    )

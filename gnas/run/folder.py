@@ -254,6 +254,17 @@ class Run:
             self._lock.close()
             self._lock = None
 
+    @contextlib.contextmanager
+    def released(self) -> Iterator[None]:
+        """Inside, a job may open this folder as a run of its own, in this process or in a worker."""
+        held = self._lock is not None
+        self.close()
+        try:
+            yield
+        finally:
+            if held:
+                self._take_lock()
+
     def __enter__(self) -> Run:
         return self
 

@@ -74,8 +74,12 @@ class TrainedInfo:
 def describe_model(model: GraphModule, benchmark: Benchmark) -> dict[str, Any]:
     """What it takes to build ``model`` again and to read new data for it, as JSON types."""
     encoding = None if benchmark.encoding is None else benchmark.encoding.to_dict()
-    about = {"task": asdict(model.task), "encoding": encoding, "dataset": benchmark.name}
-    return json.loads(json.dumps({**_architecture(model), **about}))
+    return {**describe_network(model), "encoding": encoding, "dataset": benchmark.name}
+
+
+def describe_network(model: GraphModule) -> dict[str, Any]:
+    """What it takes to build ``model`` again, as JSON types."""
+    return json.loads(json.dumps({**_architecture(model), "task": asdict(model.task)}))  # type: ignore[no-any-return]
 
 
 def _architecture(model: GraphModule) -> dict[str, Any]:

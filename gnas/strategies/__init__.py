@@ -1,4 +1,4 @@
-"""Ways to search: one file each, one door."""
+"""Search strategies, one file each, and :func:`search`, which runs any of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from gnas.strategies.darts import Darts
 from gnas.strategies.evolution import Evolution
 from gnas.strategies.graphnas import GraphNAS
 from gnas.strategies.random import RandomSearch
-from gnas.strategies.search_apart import WHOLE, search_apart
 from gnas.strategies.single_level import SingleLevel
 from gnas.training.loop import Record
 
@@ -78,19 +77,31 @@ def search(
 ) -> SearchResult:
     """Search a network for a benchmark. Only train, val and task reach the strategy.
 
-    With a ``runner`` (and a ``run`` folder below its root) the work is done by its workers: each trial is a job, or the
-    whole search where every step needs the one before.
+    Args:
+        benchmark: The data. The test split is not read.
+        space: The search space; by default the paper's.
+        strategy: The strategy; by default :class:`SingleLevel`.
+        channels: Width of the networks in the search.
+        num_cells: Number of cells.
+        seed: Decides everything random.
+        device: Where to compute.
+        engine: How steps are executed; ``auto`` chooses the fastest for the device.
+        operations: Your own operations by name.
+        run: A run folder. With it, the search can be stopped and resumed.
+        on_epoch: Gets a record per epoch or trial.
+        should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
+        runner: Workers for the jobs of the search (each seed of a gradient search, each trial), with a root above the
+            folder of ``run``; by default this process.
+
+    >>> result = gnas.search(gnas.load("cluster-mini"), strategy=gnas.SingleLevel(epochs=2))  # doctest: +SKIP
+    >>> result.genotype.formulas()  # doctest: +SKIP
     """
     strategy = strategy or SingleLevel()
     problem = SearchProblem(
         benchmark.train, benchmark.val, benchmark.task, space or SearchSpace(), channels, num_cells, operations
     )
-    graphs = "" if runner is None else runner.share(benchmark, ("train", "val"))
-    context = SearchContext(seed, torch.device(device), engine, run, on_epoch, should_stop, runner, graphs)
-    if runner is not None and type(strategy) in WHOLE:
-        result = search_apart(strategy, problem, context)
-    else:
-        result = strategy.search(problem, context)
+    context = SearchContext(seed, torch.device(device), engine, run, on_epoch, should_stop, runner)
+    result = strategy.search(problem, context)
     if run is not None:
         run.write_genotype(result.genotype)
         run.write_json("result", result.to_dict())

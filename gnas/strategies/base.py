@@ -1,4 +1,4 @@
-"""What every search strategy takes and gives."""
+"""The arguments and the result of every search strategy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gnas.training.loop import Record
 
 @dataclass(frozen=True)
 class SearchProblem:
-    """What a strategy is handed. There is no test split in it: a strategy cannot see one."""
+    """What a strategy gets. It holds no test split, so no strategy can see one."""
 
     train: GraphSet
     val: GraphSet
@@ -33,7 +33,7 @@ class SearchProblem:
 
 @dataclass(frozen=True)
 class SearchContext:
-    """How a search is run: seed, device, run folder, and whom to tell."""
+    """How a search is run: seed, device, run folder, progress and workers."""
 
     seed: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
@@ -41,13 +41,23 @@ class SearchContext:
     run: Run | None = None
     on_epoch: Callable[[Record], None] | None = None
     should_stop: Callable[[], bool] | None = None
-    runner: Runner | None = None  # workers for trials, with a run folder
-    graphs: str = ""  # what they know the problem's graphs by
+    runner: Runner | None = None  # None: jobs run in this process
+
+    def get_runner(self) -> Runner:
+        """The runner for the jobs of this search. Workers need a run folder; without one, jobs run in this process."""
+        if self.runner is not None and (self.run is not None or self.runner.in_process):
+            return self.runner
+        return Runner(None if self.run is None else self.run.path.resolve().parent, device=self.device)
+
+    def name_folder(self, runner: Runner, part: str = "") -> str:
+        """The folder of a job in a part of this search's run folder, or a name for it if nothing is written."""
+        name = "search" if self.run is None else runner.name_folder(self.run.path)
+        return f"{name}/{part}" if part else name
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search gives: the genotype, how it came about, and what it cost."""
+    """The result of a search: the architecture, the history, and the cost."""
 
     genotype: Architecture  # a Genotype from every strategy but GraphNAS
     history: list[Record] = field(repr=False)
@@ -55,7 +65,7 @@ class SearchResult:
     strategy: str
     trained_epochs: int = 0
     seed: int = 0
-    searches: tuple[Record, ...] = ()  # where it is the best of several: what each found, and how good that was
+    searches: tuple[Record, ...] = ()  # of several searches: the result of each, and its validation metric
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the history, for result files."""

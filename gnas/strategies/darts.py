@@ -12,7 +12,6 @@ from gnas.fields import setting
 from gnas.graph import GraphBatch, GraphSet
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.gradient import GradientSearch, GradientSettings
-from gnas.strategies.several import best_of
 from gnas.training.optim import autocast
 from gnas.training.store import Planned, Store
 
@@ -27,9 +26,8 @@ class Darts(GradientSettings):
     order: int = setting(1, "`1` takes the weights as they are, `2` looks one step ahead", choices=(1, 2))
     name: str = "darts"
 
-    def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
-        name = f"{self.name}{self.order}"
-        return best_of(self, problem, context, lambda one: DartsSearch(self, problem, one).search(name))
+    def search_once(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
+        return DartsSearch(self, problem, context).search(f"{self.name}{self.order}")
 
 
 class DartsSearch(GradientSearch):

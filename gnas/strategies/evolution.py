@@ -12,9 +12,9 @@ from gnas.fields import setting
 from gnas.model.network import GraphModule
 from gnas.model.supernet import Supernet
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
-from gnas.strategies.brief import TrialSettings
 from gnas.strategies.one_shot import OneShotTraining
 from gnas.strategies.random import GenotypeTrials
+from gnas.strategies.trial import TrialSettings
 from gnas.training.loop import Record
 
 

@@ -17,6 +17,7 @@ from gnas.graph import GraphSet
 from gnas.model.supernet import Supernet
 from gnas.run.protocol import PRECISE_NORMS, PRECISION, PRECISIONS, SYNC_BN
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
+from gnas.strategies.searches import best_of
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import Evaluator, PreciseNorms
 from gnas.training.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
@@ -69,6 +70,14 @@ class GradientSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
+        """Search from ``searches`` seeds and return the best result."""
+        return best_of(self, problem, context)
+
+    def search_once(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
+        """Search from the seed of the context."""
+        raise TypeError("a gradient strategy defines search_once()")
 
 
 class GradientSearch(EpochLoop):

@@ -22,8 +22,8 @@ from gnas.errors import InputError
 from gnas.fields import setting
 from gnas.model.graphnas import count_weights
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
-from gnas.strategies.brief import TrialSettings
 from gnas.strategies.controller import Controller, Draw, Reinforce
+from gnas.strategies.trial import TrialSettings
 from gnas.strategies.trials import TrialSearch
 
 

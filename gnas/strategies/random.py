@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gnas.arch.genotype import Genotype
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
-from gnas.strategies.brief import TrialSettings
+from gnas.strategies.trial import TrialSettings
 from gnas.strategies.trials import TrialSearch
 
 

@@ -9,7 +9,6 @@ import torch
 from gnas import distributed
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.gradient import GradientSearch, GradientSettings
-from gnas.strategies.several import best_of
 from gnas.training.optim import autocast
 from gnas.training.store import Planned
 
@@ -20,8 +19,8 @@ class SingleLevel(GradientSettings):
 
     name: str = "single-level"
 
-    def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
-        return best_of(self, problem, context, lambda one: SingleLevelSearch(self, problem, one).search(self.name))
+    def search_once(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
+        return SingleLevelSearch(self, problem, context).search(self.name)
 
 
 class SingleLevelSearch(GradientSearch):

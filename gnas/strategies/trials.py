@@ -1,11 +1,13 @@
 """What the trial-based strategies share: propose a network, train it briefly, judge it by validation, remember it.
 
-The budget is counted the same way for all of them: epochs trained and seconds spent, both kept in every record.
+Every trial is a job. The budget counts the same way for all strategies: trained epochs and seconds, both in every record.
 """
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,23 +16,56 @@ import torch
 from gnas import distributed
 from gnas.arch.architecture import Architecture, read_architecture
 from gnas.errors import Interrupted
-from gnas.jobs import Runner
+from gnas.jobs import Job, Runner, Work
 from gnas.model.build import build_network
 from gnas.model.network import GraphModule
 from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
-from gnas.strategies.brief import TrialSettings, judge
-from gnas.strategies.trials_apart import Trial, train_apart
+from gnas.strategies.trial import TrialData, TrialSettings, judge_network
 from gnas.training.loop import NotFinite, Record
 from gnas.training.optim import use_precision
-from gnas.training.sampling import open_store
+from gnas.training.store import Store
+
+JUDGED = ("val_metric", "epochs", "seconds")  # every outcome of a trial has these
+TRIALS = "trials"  # the sub-folder of a search for the trials that are not in its history yet
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A proposal with its network, and the state of the generator after it was drawn."""
+
+    number: int
+    candidate: Architecture
+    seed: int
+    network: GraphModule
+    generator: dict[str, Any]
+
+    @property
+    def part(self) -> str:
+        return f"{TRIALS}/{self.number:04d}"
+
+
+def trial_job(
+    work: Work, *, network: GraphModule, data: TrialData, settings: TrialSettings, engine: str, config: dict[str, Any]
+) -> Record:
+    """One trial. Its outcome stays in its folder until the search has saved it in its history."""
+    with work.open_run(config) as run:
+        outcome: Record | None = None if run is None else run.read_json("result", JUDGED)
+        if outcome is None:
+            use_precision(settings.precision)
+            context = SearchContext(config["seed"], work.device, engine, should_stop=work.should_stop)
+            stores = data.open_stores(work.device)
+            outcome = judge_network(network, settings, context, stores, config["seed"], run, work.on_epoch)
+            if run is not None:
+                run.write_json("result", outcome)
+        return outcome
 
 
 class TrialSearch:
-    """The loop of trials; a strategy says how to ``propose`` a candidate.
+    """The loop of trials; a strategy defines how to ``propose`` a candidate.
 
-    With a run folder it can stop after any step and go on later, bit for bit on a CPU: the state is written after every
-    trial, and the trial under way is a run of its own in the folder's part ``trial``.
+    With a run folder it can stop after any step and be resumed, bit for bit on a CPU: the state is saved after every trial,
+    and every trial that is not in the history yet is a run of its own in ``trials``.
     """
 
     def __init__(self, settings: TrialSettings, problem: SearchProblem, context: SearchContext) -> None:
@@ -38,15 +73,20 @@ class TrialSearch:
         use_precision(settings.precision)
         self.settings, self.problem, self.context = settings, problem, context
         self.rng = np.random.default_rng(context.seed)
-        splits = {"train": problem.train, "val": problem.val}
-        self.stores = {name: open_store(split, context.device) for name, split in splits.items()}
+        self.data = TrialData(problem.train, problem.val)
         self.history: list[Record] = []
+        self.number = 1  # of the trial that is proposed next
         self.trained_epochs, self.seconds = 0, 0.0
+
+    @property
+    def stores(self) -> dict[str, Store]:
+        """The splits by name, on the device of this process."""
+        return self.data.open_stores(self.context.device)
 
     # -- for strategies ---------------------------------------------------------------------------------------------
 
     def prepare(self, resumed: bool) -> tuple[int, float]:
-        """Work before the first trial; returns the epochs and the seconds it took."""
+        """Do the work before the first trial; returns its epochs and seconds."""
         return 0, 0.0
 
     def propose(self) -> Architecture:
@@ -59,7 +99,7 @@ class TrialSearch:
         return build_network(candidate, problem.task, channels=problem.channels, operations=problem.operations)
 
     def learn(self, val_metric: float | None) -> None:
-        """Take the outcome of the last proposal into account; None where its training failed."""
+        """Learn from the outcome of the last proposal; None if its training failed."""
 
     def independent(self) -> int:
         """How many proposals from here on do not depend on the outcomes of each other."""
@@ -70,22 +110,19 @@ class TrialSearch:
         return {}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take over what ``state`` gave."""
+        """Restore what ``state`` returned."""
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def search(self, name: str) -> SearchResult:
         """Run until the budget is spent; the best candidate by validation is the result."""
-        runner, run = self.context.runner, self.context.run
+        runner = self.context.get_runner()
         cost = self.prepare(self._resume())
         if not self.history:
             self.trained_epochs, self.seconds = cost
         while not self._spent():
-            self._stop_if_asked()
-            if runner is None or run is None:
-                self._one_trial()
-            else:
-                self._trials_apart(runner, run)
+            self._check_stop()
+            self._run_trials(runner)
         best = self.best()
         if best is None:
             raise NotFinite(f"all {len(self.history)} trials failed: {self.history[-1]['failed']}")
@@ -112,45 +149,56 @@ class TrialSearch:
             return True
         return s.max_epochs is not None and self.trained_epochs + s.epochs > s.max_epochs
 
-    def _stop_if_asked(self) -> None:
+    def _check_stop(self) -> None:
         if self.context.should_stop is not None and distributed.any_of(self.context.should_stop()):
             raise Interrupted(f"stopped before trial {len(self.history) + 1}")
 
-    def _one_trial(self) -> None:
-        candidate, seed = self._draw()
-        self._take(candidate, self._train(candidate, seed))
-
-    def _draw(self) -> tuple[Architecture, int]:
-        return self.propose(), int(self.rng.integers(2**31))
-
-    def _trials_apart(self, runner: Runner, run: Run) -> None:
-        """Trials on workers: as many at once as do not depend on each other, remembered in the order they were drawn."""
-        drawn = []
-        for number in range(len(self.history) + 1, len(self.history) + 1 + self._ahead(runner)):
-            candidate, seed = self._draw()
-            torch.manual_seed(seed)
-            trial = Trial(number, candidate, seed, self.build(candidate))
-            drawn.append((trial, self.rng.bit_generator.state))
-        outcomes = train_apart([trial for trial, _ in drawn], self.settings, self.problem, self.context, runner, run)
-        for (trial, state), outcome in zip(drawn, outcomes, strict=False):
-            self.rng.bit_generator.state = state  # what is saved does not know of later draws
+    def _run_trials(self, runner: Runner) -> None:
+        """Trials as jobs: as many at once as do not depend on each other, saved in the order they were drawn."""
+        trials = [self._draw(len(self.history) + 1 + k) for k in range(self._count_ahead(runner))]
+        results = runner.results([self._job(trial, runner) for trial in trials], should_stop=self.context.should_stop)
+        for trial, outcome in zip(trials, results, strict=False):
+            self.rng.bit_generator.state = trial.generator  # what is saved does not know of later draws
             self._take(trial.candidate, outcome)
-            runner.keep(run.path)  # before the trial's own folder goes
-            runner.forget(trial.folder(runner, run))
+            if self.context.run is not None:
+                runner.push_own_files(self.context.run.path)  # before the trial's own folder is removed
+                runner.remove_folder(self.context.name_folder(runner, trial.part))
             if self._spent():
                 break
-        outcomes.close()
-        for trial, _ in drawn:
-            runner.forget(trial.folder(runner, run))
+        results.close()
+        if self.context.run is not None:
+            runner.remove_folder(self.context.name_folder(runner, TRIALS))
+        if self.context.device.type == "cuda":
+            gc.collect()  # a trainer and its recorded steps refer to each other, and hold the memory of the device
 
-    def _ahead(self, runner: Runner) -> int:
+    def _draw(self, number: int) -> Trial:
+        self.number = number
+        candidate, seed = self.propose(), int(self.rng.integers(2**31))
+        torch.manual_seed(seed)
+        return Trial(number, candidate, seed, self.build(candidate), self.rng.bit_generator.state)
+
+    def _job(self, trial: Trial, runner: Runner) -> Job:
+        config = {"trial": trial.number, "genotype": trial.candidate.id, "seed": trial.seed}
+        if self.context.run is not None:
+            self.context.run.continued(trial.part, config).close()  # a trial with other settings is replaced
+        arguments = {
+            "network": trial.network,
+            "data": self.data,
+            "settings": self.settings.of_one_trial(),
+            "engine": self.context.engine,
+            "config": config,
+        }
+        return Job("gnas.strategies.trials.trial_job", self.context.name_folder(runner, trial.part), arguments)
+
+    def _count_ahead(self, runner: Runner) -> int:
+        """How many trials to start at once."""
         s = self.settings
         most = min(self.independent(), s.trials - len(self.history))
         if s.max_epochs is not None:
             most = min(most, (s.max_epochs - self.trained_epochs) // s.epochs)
-        return most if s.max_seconds is None else min(most, runner.pool.width)
+        return min(most, runner.pool.width) if runner.in_process or s.max_seconds is not None else most
 
-    def _take(self, candidate: Any, outcome: Record) -> None:
+    def _take(self, candidate: Architecture, outcome: Record) -> None:
         self.learn(outcome["val_metric"])
         self.trained_epochs += outcome.pop("epochs")
         self.seconds += outcome.pop("seconds")
@@ -170,27 +218,7 @@ class TrialSearch:
         record["best_val_metric"] = None if best is None else best["val_metric"]
         self._keep(record)
 
-    def _train(self, candidate: Any, seed: int) -> Record:
-        """Train a candidate on train and judge it on val."""
-        torch.manual_seed(seed)
-        model = self.build(candidate)
-        folder = self._folder(candidate)
-        try:
-            return judge(model, self.settings, self.context, self.stores, seed, folder)
-        finally:
-            if folder is not None:
-                folder.close()
-            if self.context.device.type == "cuda":
-                gc.collect()  # a trainer and its recorded steps hold each other, and with them the memory of the device
-
-    # -- going on ----------------------------------------------------------------------------------------------------
-
-    def _folder(self, candidate: Any) -> Run | None:
-        """Where the trial under way keeps its state: gone on with if it is this trial's, else begun anew."""
-        run = self.context.run
-        if run is None:
-            return None
-        return run.continued("trial", {"trial": len(self.history) + 1, "genotype": candidate.id})
+    # -- resuming ----------------------------------------------------------------------------------------------------
 
     def _keep(self, record: Record) -> None:
         run = self.context.run
@@ -212,14 +240,15 @@ class TrialSearch:
         )
 
     def _resume(self) -> bool:
-        """Go back to the last finished trial; whether there was anything to go back to."""
+        """Return to the last finished trial; whether there was one."""
         run = self.context.run
-        saved = None if run is None else run.load_state()
         if run is None:
             return False
+        saved = run.load_state()
         if saved is None:
             run.truncate(0)
-            run.part("trial", {"trial": 0}, force=True).close()  # whatever an earlier run left there is not ours
+            runner = self.context.get_runner()
+            runner.remove_folder(self.context.name_folder(runner, TRIALS))  # of an earlier run in this folder
             self._save(run)
             return False
         run.truncate(saved["trials"])
@@ -228,3 +257,23 @@ class TrialSearch:
         self.rng.bit_generator.state = saved["rng"]
         self.load_state(saved["own"])
         return True
+
+
+class ListedTrials(TrialSearch):
+    """Trials of ``architectures`` that the caller names, in order."""
+
+    def __init__(
+        self,
+        architectures: Sequence[Architecture],
+        settings: TrialSettings,
+        problem: SearchProblem,
+        context: SearchContext,
+    ) -> None:
+        super().__init__(replace(settings, trials=len(architectures)), problem, context)
+        self.architectures = architectures
+
+    def propose(self) -> Architecture:
+        return self.architectures[self.number - 1]
+
+    def independent(self) -> int:
+        return len(self.architectures)

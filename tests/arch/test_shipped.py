@@ -55,7 +55,7 @@ def test_the_recipe_is_how_its_results_were_made(name: str) -> None:
     task = dataclasses.replace(TASKS[dataset], structure=more, structure_center=standard, structure_scale=standard)
     benchmark = dataclasses.replace(gnas.load("cluster-mini"), task=task)  # of which only the task is read
     entry = found(genotype, benchmark, settings)
-    wanted = (set(settings.training.seeds), made, entry.describe, num_weights(entry))
+    wanted = (set(settings.training.seeds), made, entry.title, num_weights(entry, benchmark))
     kept = []
     for run in kept_runs(name):
         configs = {int(one.name[5:]): Run(one).config for one in run.glob("trained/gnas/seed-*")}

@@ -5,12 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small import benchmark, builder, stop_after
+from small import GENOTYPE, benchmark, builder, stop_after
 from tiny import untimed
 
 from gnas.compare import networks as module
-from gnas.compare.networks import Candidate, compare, make_row, train_candidate
+from gnas.compare.networks import Candidate, compare, make_row
 from gnas.errors import InputError, Interrupted
+from gnas.files import dump_config
 from gnas.run import checkpoint
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
@@ -24,8 +25,8 @@ SEEDS = (41, 12)
 
 def candidates(bench=BENCH) -> list[Candidate]:
     return [
-        Candidate("gnas", builder(bench), 2, found=True, describe="wide"),
-        Candidate("narrow", builder(bench, 8), 2, remark="half as wide | nothing else", describe="narrow"),
+        Candidate("gnas", GENOTYPE, 16),
+        Candidate("narrow", GENOTYPE, 8, remark="half as wide | nothing else"),
     ]
 
 
@@ -51,7 +52,7 @@ def test_rows_are_the_trainings(tmp_path: Path) -> None:
     board = compare(BENCH, candidates(), CONFIG, SEEDS, tmp_path, on_epoch=heard.append)
     assert {(r["model"], r["seed"]) for r in heard} == {(name, seed) for name in ("gnas", "narrow") for seed in SEEDS}
     for row, candidate in ((next(r for r in board.rows if r.name == c.name), c) for c in candidates()):
-        alone = [train(candidate.build, BENCH, CONFIG, seed) for seed in SEEDS]
+        alone = [train(lambda candidate=candidate: candidate.build(BENCH.task), BENCH, CONFIG, seed) for seed in SEEDS]
         assert row.mean == pytest.approx(sum(r.test for r in alone) / 2)
         assert row.std == pytest.approx(abs(alone[0].test - alone[1].test) / 2)
         assert row.val == pytest.approx(sum(r.val for r in alone) / 2)
@@ -89,17 +90,43 @@ def test_an_interrupted_comparison_goes_on(tmp_path: Path, trainings: list) -> N
     ("change", "message"),
     [
         ({"config": CONFIG.with_(lr=0.1)}, r"trained/gnas/seed-41: cannot resume with another training"),
-        ({"describe": "other"}, r"trained/gnas/seed-41: cannot resume with another describe"),
+        ({"channels": 8}, r"trained/gnas/seed-41: cannot resume with another architecture"),
         ({"dataset": "other"}, r"cannot resume with another dataset \('other'; the run has 'small-regression'\)"),
     ],
 )
 def test_other_settings_in_the_same_folder_are_refused(tmp_path: Path, change: dict, message: str) -> None:
     one = candidates()[0]
-    train_candidate(BENCH, one, CONFIG, (41,), tmp_path)
-    other = replace(one, describe=change.get("describe", one.describe))
+    compare(BENCH, [one], CONFIG, (41,), tmp_path)
+    other = replace(one, channels=change.get("channels", one.channels))
     bench = replace(BENCH, name=change.get("dataset", BENCH.name))
     with pytest.raises(InputError, match=message):
-        train_candidate(bench, other, change.get("config", CONFIG), (41,), tmp_path)
+        compare(bench, [other], change.get("config", CONFIG), (41,), tmp_path)
+
+
+def test_a_training_of_version_0_1_is_collected_and_resumed(tmp_path: Path, trainings: list) -> None:
+    """Its settings describe the network in words."""
+    compare(BENCH, candidates()[:1], CONFIG, SEEDS, tmp_path)
+    for seed, done in zip(SEEDS, (True, False), strict=True):
+        folder = tmp_path / "trained" / "gnas" / f"seed-{seed}"
+        config = Run(folder).config
+        del config["architecture"]
+        config["describe"] = f"genotype {GENOTYPE.id}, channels 16, dropout 0.0"
+        (folder / "config.yaml").write_text(dump_config(config))
+        if not done:
+            (folder / "result.json").unlink()
+    trainings.clear()
+    compare(BENCH, candidates()[:1], CONFIG, SEEDS, tmp_path)
+    assert trainings == [SEEDS[1:]]
+    with pytest.raises(InputError, match="cannot resume with another describe"):
+        compare(BENCH, [replace(candidates()[0], channels=8)], CONFIG, SEEDS, tmp_path)
+
+
+def test_a_network_of_your_own_is_trained_here(tmp_path: Path) -> None:
+    own = Candidate("own", own=builder(BENCH, 8), own_depth=2)
+    row, same = compare(BENCH, [own, Candidate("same", GENOTYPE, 8)], CONFIG, (41,), tmp_path).rows
+    assert (row.mean, row.depth, row.num_weights) == (same.mean, same.depth, same.num_weights)
+    with pytest.raises(InputError, match="needs an architecture or a function"):
+        Candidate("neither")
 
 
 def test_seeds_are_needed_and_differ(tmp_path: Path) -> None:
@@ -117,12 +144,12 @@ def test_seeds_are_needed_and_differ(tmp_path: Path) -> None:
 def test_the_best_comes_first(tmp_path: Path, kind: str, monkeypatch) -> None:
     bench, scores = benchmark(kind), {"a": 0.5, "b": 0.9, "c": 0.1}
 
-    def told(bench, candidate, *args, **how):
-        result = {"test": scores[candidate.name], "val": 1.0, "num_weights": 1, "seconds": 6.0, "epochs": 3}
-        return [result, {**result, "seconds": 3.0, "epochs": 0}]
+    def read_result(training):
+        result = {"test": scores[training.candidate.name], "val": 1.0, "num_weights": 1, "seconds": 6.0, "epochs": 3}
+        return result if training.seed == 1 else {**result, "seconds": 3.0, "epochs": 0}
 
-    monkeypatch.setattr(module, "train_candidate", told)
-    board = compare(bench, [Candidate(name, builder(bench), 1) for name in scores], CONFIG, (1,), tmp_path)
+    monkeypatch.setattr(module.Training, "read_result", read_result)
+    board = compare(bench, [Candidate(name, GENOTYPE) for name in scores], CONFIG, (1, 2), tmp_path)
     assert [row.name for row in board.rows] == (["b", "a", "c"] if kind == "classification" else ["c", "a", "b"])
     assert (board.dataset, board.metric) == (bench.name, bench.task.metric)
     assert (board.rows[0].seconds, board.rows[0].seconds_per_epoch) == (9.0, 2.5)
@@ -130,7 +157,7 @@ def test_the_best_comes_first(tmp_path: Path, kind: str, monkeypatch) -> None:
 
 def test_trainings_that_batch_norm_spoils_are_remarked():
     figures = {"test": 50.0, "val": 51.0, "num_weights": 10, "seconds": 1.0, "epochs": 2}
-    candidate = Candidate("gcn", lambda: None, 4, remark="half as wide")
+    candidate = Candidate("gcn", own=lambda: None, own_depth=4, remark="half as wide")
     results = [figures, {**figures, "norms_lag": True}, {**figures, "norms_lag": False}]
     assert make_row(candidate, results).remark == "half as wide; batch norms lag in 1 of 3 seeds"
     assert make_row(candidate, results[::2]).remark == "half as wide"

@@ -16,8 +16,8 @@ from gnas.run.folder import Run
 from gnas.run.strategy_curves import StrategyComparison
 from gnas.strategies import GraphNAS, RandomSearch, SearchResult, SingleLevel, strategy
 from gnas.strategies.base import SearchContext, SearchProblem
-from gnas.strategies.brief import train_briefly
 from gnas.strategies.random import GenotypeTrials
+from gnas.strategies.trial import train_briefly
 
 BENCH = tiny()
 BUDGET = SearchBudget(epochs=8, trial_epochs=2, derivations=2, batch_size=4)
@@ -86,8 +86,7 @@ def test_derived_networks_are_trained_as_trials_are(found: tuple) -> None:
 
 def test_what_is_finished_is_not_repeated(found: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, comparison = found
-    monkeypatch.setattr(module, "search", None)
-    monkeypatch.setattr(module, "derive", None)
+    monkeypatch.setattr(module, "run_strategy", None)
     again = run(folder, {"single-level": SingleLevel(), "random": RandomSearch()}, (0, 1))
     assert again.points == tuple(
         p for s in (0, 1) for p in comparison.points if p.seed == s and p.strategy in again.strategies()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,9 @@ from readers import EXPORT, READERS, RUN, files_under, readers_of, refusal, soun
 
 import gnas
 from gnas.data.own.load import load_own
-from gnas.jobs import Job
+from gnas.jobs import Job, Runner
 from gnas.jobs.job import FUNCTIONS
-from gnas.jobs.perform import order, read_message
+from gnas.jobs.messages import Finished, UnknownMessage, read_message
 from gnas.run.models import load_model
 
 SLOW = ("resume", "page", "tables of the paper")  # tried with fewer files
@@ -110,7 +111,7 @@ def test_no_run_that_goes_on_runs_code(whole: Path, place: Path, name: str, read
 def test_a_worker_runs_nothing_but_jobs(tmp_path: Path) -> None:
     """A real worker is given all of them as orders, and orders to call other functions: one error each, and it lives on."""
     MARK.unlink(missing_ok=True)
-    sound_order = order(Job(FUNCTIONS[0], "one"), tmp_path, None, "cpu")
+    sound_order = asdict(Runner(tmp_path).write_order(Job(FUNCTIONS[0], "one")))
     others = ("os.system", "builtins.exec", "gnas.__main__.main", "gnas.jobs.worker.main", "gnas.files.os.system")
     wrong = [{"function": name, "arguments": {"command": f"touch {MARK}"}} for name in others]
     wrong += [
@@ -122,7 +123,11 @@ def test_a_worker_runs_nothing_but_jobs(tmp_path: Path) -> None:
         {"device": CODE},
     ]
     wrong += [
-        {"arguments": {"graphs": "../../etc/passwd", "model": {}, "settings": {}}},
+        {"arguments": {"benchmark": {"$graphs": "../../etc/passwd"}, "settings": []}},
+        {"arguments": {"benchmark": {"$class": ["Popen", {"args": f"touch {MARK}"}]}}},
+        {"arguments": {"benchmark": {"$class": ["os.system", {"command": f"touch {MARK}"}]}}},
+        {"arguments": {"$network": {"description": {"kind": "own", "class": "os.system"}, "weights": "x"}}},
+        {"threads": -1},
         {"root": str(tmp_path / "no")},
         {},
     ]
@@ -138,7 +143,7 @@ def test_a_worker_runs_nothing_but_jobs(tmp_path: Path) -> None:
             worker.stdin.write(line + b"\n")
             worker.stdin.flush()
             said = json.loads(worker.stdout.readline())
-            errors.append((said if "began" not in said else json.loads(worker.stdout.readline()))["error"])
+            errors.append((said if said["kind"] != "began" else json.loads(worker.stdout.readline()))["text"])
     assert worker.returncode == 0
     assert all(error.strip() and "\n" not in error for error in errors)
     assert all("cannot call" in error for error in errors[len(PAYLOADS) :][: len(others)])
@@ -147,10 +152,12 @@ def test_a_worker_runs_nothing_but_jobs(tmp_path: Path) -> None:
 
 
 def test_what_is_no_message_of_a_worker_is_not_taken_for_one() -> None:
-    assert {name for name, data in PAYLOADS.items() if read_message(data) is not None} == set()
-    for value in ([], {}, {"result": 1, "error": ""}, {"error": 3}, {"record": []}, {"exec": CODE}):
-        assert read_message(json.dumps(value).encode()) is None
-    assert read_message(b'{"result": [1]}') == {"result": [1]}
+    wrong: list[object] = [[], {}, {"kind": "error"}, {"kind": "error", "text": 3}, {"kind": "epoch", "record": []}]
+    wrong += [{"kind": CODE}, {"kind": "died", "text": ""}, {"kind": "result", "result": 1, "more": 2}, {"kind": []}]
+    for data in [*PAYLOADS.values(), *(json.dumps(value).encode() for value in wrong)]:
+        with pytest.raises(UnknownMessage, match=r"^unknown message: "):
+            read_message(data)
+    assert read_message(b'{"kind": "result", "result": [1]}') == Finished([1])
 
 
 def test_the_code_of_an_exported_model_is_not_run(place: Path) -> None:

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from small import benchmark, builder
+from small import GENOTYPE, benchmark
 from tiny import untimed
 
 from gnas.compare.networks import Candidate, compare
@@ -25,7 +25,7 @@ EPOCHS = 30  # so many that a worker can be killed in between
 
 def candidates() -> list[Candidate]:
     """A found network and a hand-made one."""
-    return [Candidate("gnas", builder(BENCH, 8), 2, describe="small"), hand_made("mlp", BENCH, 1, 500)]
+    return [Candidate("gnas", GENOTYPE, 8), hand_made("mlp", BENCH, 1, 500)]
 
 
 def train_all(folder: Path, runner: Runner | None = None, epochs: int = EPOCHS, **how: Any) -> Leaderboard:

@@ -10,7 +10,6 @@ import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import small
@@ -28,10 +27,13 @@ from gnas.cli.networks import read_network
 from gnas.cli.place import Place
 from gnas.data.benchmarks import find_facts, images, sources, superpixels, zinc
 from gnas.data.own.load import encode_graphs, load_own
-from gnas.data.storage import BrokenFile, read_arrays, save_benchmark, share_splits, write_arrays
+from gnas.data.storage import BrokenFile, read_arrays, save_benchmark, write_arrays
 from gnas.errors import InputError
-from gnas.jobs import Job, Work, unpack
-from gnas.jobs.perform import order, read_order, told_job
+from gnas.jobs import Job, Runner, Work
+from gnas.jobs.codec import decode, read_graphs
+from gnas.jobs.job import check_below
+from gnas.jobs.messages import Order
+from gnas.model.build import build_network
 from gnas.paper import Results, draw_item, plan_runs
 from gnas.paper.archive import copy_run
 from gnas.paper.estimate import Estimator
@@ -45,7 +47,8 @@ from gnas.run.record import read_run
 from gnas.run.settings import Settings, read_command, read_settings
 from gnas.run.strategy_curves import Point, StrategyComparison
 from gnas.run.summary import list_runs, summarise_run
-from gnas.strategies.trials_apart import trial_job
+from gnas.strategies.trial import TrialData, TrialSettings
+from gnas.strategies.trials import trial_job
 from gnas.use.export import export_run
 from gnas.use.tracking import _remembered
 from gnas.workflow import discover
@@ -55,13 +58,6 @@ RINGS, RUN, EXPORT = "rings", "run", "exported"
 SMALL = {"cells": 1, "channels": 4, "nodes": 2, "search_epochs": 2, "epochs": 2, "batch": 16, "search_batch": 16}
 PAPER = wanted("table-zinc", methods=("gnas", "gcn"), depths=(4,), seeds=(41,))
 TRIAL = {"trial": 1, "genotype": "none", "seed": 1}
-TRIAL_ARGUMENTS: dict[str, Any] = {
-    "graphs": "jobs/graphs.safetensors",
-    "channels": 4,
-    "engine": "auto",
-    "genotype": "",
-    "settings": {"trials": 1},
-}
 UNREAD = (".lock", ".md", ".html", "leaderboard.csv", "strategies.csv", "-000000.safetensors")  # for people, or older
 SEED = "run/trained/gnas/seed-41"
 
@@ -141,11 +137,20 @@ def _paper(root: Path) -> None:
 
 def _work(root: Path) -> None:
     """What a worker reads: its order, the graphs, and the folder of a trial that is done."""
-    share_splits(small.benchmark(), root / "jobs").rename(root / "jobs" / "graphs.safetensors")
+    benchmark = small.benchmark()
+    data = TrialData(benchmark.train, benchmark.val)
+    network = build_network(small.GENOTYPE, benchmark.task, channels=4)
+    arguments = {
+        "network": network,
+        "data": data,
+        "settings": TrialSettings(trials=1),
+        "engine": "auto",
+        "config": TRIAL,
+    }
     with Run(root / "jobs" / "trial", TRIAL) as run:
         run.write_json("result", {"val_metric": 1.0, "epochs": 2, "seconds": 0.5, "num_weights": 3})
-    job = Job("gnas.strategies.trials_apart.trial_job", "jobs/trial", {**TRIAL_ARGUMENTS, "config": TRIAL})
-    (root / "jobs" / "orders.jsonl").write_text(json.dumps(order(job, root, None, "cpu")) + "\n")
+    job = Job("gnas.strategies.trials.trial_job", "jobs/trial", arguments)
+    (root / "jobs" / "orders.jsonl").write_text(Runner(root).write_order(job).to_json() + "\n")
 
 
 def _finished(root: Path, place: str = "paper") -> object:
@@ -161,16 +166,15 @@ def _drawn(root: Path) -> object:
 
 
 def _trial(root: Path) -> object:
-    def ignore(*_: object) -> bool:
-        return False
+    read_graphs.cache_clear()
+    work = Work(root, root / "jobs" / "trial", torch.device("cpu"), None, None)
+    return [
+        trial_job(work, **decode(order.arguments, lambda name: root / check_below(name))) for order in _orders(root)
+    ]
 
-    unpack.cache_clear()
-    work = Work(root, root / "jobs" / "trial", torch.device("cpu"), ignore, ignore, lambda name: root / name)
-    return trial_job(work, **TRIAL_ARGUMENTS, config=TRIAL)
 
-
-def _orders(root: Path) -> object:
-    return [told_job(read_order(line)) for line in (root / "jobs" / "orders.jsonl").read_bytes().splitlines()]
+def _orders(root: Path) -> list[Order]:
+    return [Order.from_json(line) for line in (root / "jobs" / "orders.jsonl").read_bytes().splitlines()]
 
 
 def _run(root: Path) -> object:

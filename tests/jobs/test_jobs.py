@@ -1,4 +1,4 @@
-"""Jobs as values, whoever does them: searches, trials, depths and comparisons come out as they do without jobs."""
+"""Jobs as values, whoever does them: searches, trials, depths and comparisons give the same on every pool."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from farm import BENCH, candidates, count, train_all, trained
+from farm import BENCH, EPOCHS, candidates, count, train_all, trained
 from small import transductive
 from tiny import SPACE, tiny, untimed
 
@@ -19,14 +19,13 @@ from gnas.compare.strategies import compare_strategies
 from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError, Interrupted
 from gnas.jobs import Job, JobsFailed, check_on, open_runner
-from gnas.jobs.data import pack, unpack
+from gnas.jobs.codec import CLASSES, Files, decode, encode, write_graphs
 from gnas.jobs.job import FUNCTIONS, find_function
 from gnas.model.network import GraphModule
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.strategies import Darts, Evolution, GraphNAS, RandomSearch, SearchStrategy, SingleLevel, search
 from gnas.strategies.depth import search_depth
-from gnas.strategies.values import from_values, to_values
 from gnas.tensors import read_digest
 
 STRATEGIES = (
@@ -47,7 +46,8 @@ def test_trainings_are_the_same_and_finished_ones_are_not_repeated(tmp_path: Pat
         again = train_all(tmp_path, runner)
     assert trained(tmp_path) == trained(reference)
     assert again == first
-    assert set(count(tmp_path, "began").values()) == {1}
+    assert not (tmp_path / "jobs").exists()  # nothing is copied or logged
+    assert len(heard) == 4 * EPOCHS  # of the first call alone
     assert {(r["model"], r["seed"]) for r in heard} == {(m, s) for m in ("gnas", "mlp") for s in (1, 2)}
     here, there = (folder / "trained/gnas/seed-1" for folder in (tmp_path, reference))
     assert read_digest(here / "weights.safetensors") == read_digest(there / "weights.safetensors")
@@ -60,7 +60,7 @@ def test_searches_are_the_same(tmp_path: Path, strategy: SearchStrategy) -> None
     with Run(tmp_path / "alone", {"job": "search"}) as run:
         alone = search(tiny(), SPACE, strategy, run=run, **how)  # type: ignore[arg-type]
     heard: list[dict] = []
-    with open_runner(tmp_path) as runner, Run(tmp_path / "search", {"job": "search"}) as run:
+    with open_runner(tmp_path, "local:2") as runner, Run(tmp_path / "search", {"job": "search"}) as run:
         # The benchmark guards its test split: neither a search nor its jobs may read it.
         found = search(tiny(), SPACE, strategy, run=run, runner=runner, on_epoch=heard.append, **how)  # type: ignore[arg-type]
     assert (found.genotype, untimed(found.history)) == (alone.genotype, untimed(alone.history))
@@ -72,7 +72,7 @@ def test_searches_are_the_same(tmp_path: Path, strategy: SearchStrategy) -> None
 def test_the_best_of_several_searches_is_the_same(tmp_path: Path) -> None:
     strategy, how = SingleLevel(epochs=2, searches=2, trial_epochs=1), {"channels": 4, "num_cells": 2, "seed": 3}
     alone = search(tiny(), SPACE, strategy, **how)  # type: ignore[arg-type]
-    with open_runner(tmp_path) as runner, Run(tmp_path / "search", {"job": "search"}) as run:
+    with open_runner(tmp_path, "local:2") as runner, Run(tmp_path / "search", {"job": "search"}) as run:
         found = search(tiny(), SPACE, strategy, run=run, runner=runner, **how)  # type: ignore[arg-type]
     assert (found.genotype, found.searches) == (alone.genotype, alone.searches)
     assert untimed(found.history) == untimed(alone.history)
@@ -108,14 +108,14 @@ def test_depths_are_the_same(tmp_path: Path) -> None:
         found = search_depth(tiny(), SPACE, SingleLevel(epochs=2), folder=tmp_path, runner=runner, **how)  # type: ignore[arg-type]
     assert found.trajectory == alone.trajectory
     assert found.genotype == alone.genotype
-    assert set(count(tmp_path, "began")) == {f"round-{n + 1}" for n in range(len(found.rounds))}
+    assert {path.name for path in tmp_path.glob("round-*")} == {f"round-{n + 1}" for n in range(len(found.rounds))}
 
 
 def test_comparisons_of_strategies_are_the_same(tmp_path: Path) -> None:
     strategies = {"single-level": SingleLevel(), "random": RandomSearch()}
     budget, how = SearchBudget(4, 1, 2, 12, 1e-2), {"space": SPACE, "channels": 4, "num_cells": 1}
     alone = compare_strategies(BENCH, strategies, budget, (0, 1), tmp_path / "alone", **how)  # type: ignore[arg-type]
-    with open_runner(tmp_path) as runner:
+    with open_runner(tmp_path, "local:2") as runner:
         found = compare_strategies(BENCH, strategies, budget, (0, 1), tmp_path, runner=runner, **how)  # type: ignore[arg-type]
     assert len(count(tmp_path, "result")) == 4
     assert [replace(p, seconds=0) for p in found.points] == [replace(p, seconds=0) for p in alone.points]
@@ -123,7 +123,7 @@ def test_comparisons_of_strategies_are_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("benchmark", [BENCH, transductive()], ids=lambda one: one.name)
 def test_graphs_come_out_as_they_were_packed(tmp_path: Path, benchmark: Benchmark) -> None:
-    again = unpack(pack(benchmark, tmp_path)).benchmark()
+    again = decode(json.loads(json.dumps(encode(benchmark, files_in(tmp_path)))), lambda name: tmp_path / name)
     assert (again.name, again.task, again.source, again.notes) == (
         *(benchmark.name, benchmark.task),
         *(benchmark.source, benchmark.notes),
@@ -132,19 +132,23 @@ def test_graphs_come_out_as_they_were_packed(tmp_path: Path, benchmark: Benchmar
         for field in fields(split):
             one, other = getattr(split, field.name), getattr(again.splits()[name], field.name)
             assert torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
-    assert pack(benchmark, tmp_path) == pack(benchmark, tmp_path)  # named by its content
-    assert set(unpack(pack(benchmark, tmp_path, ("train", "val"))).splits) == {"train", "val"}
+    assert write_graphs(benchmark.train, tmp_path) == write_graphs(benchmark.train, tmp_path)  # named by its content
+    assert again.fingerprint == benchmark.fingerprint
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda one: one.name)
 def test_a_strategy_comes_out_of_its_values(strategy: SearchStrategy) -> None:
-    assert from_values(json.loads(json.dumps(to_values(strategy)))) == strategy
+    assert decode(json.loads(json.dumps(encode(strategy)))) == strategy
+
+
+def files_in(folder: Path) -> Files:
+    return Files(lambda graphs: write_graphs(graphs, folder).name, lambda model: pytest.fail("no network is sent"))
 
 
 def test_some_jobs_fail_and_the_others_are_kept(tmp_path: Path) -> None:
     Run(tmp_path / "trained/mlp/seed-2", {"model": "another"}).close()
-    with open_runner(tmp_path) as runner:
-        wanted = "1 of 4 jobs failed, the others are kept: trained/mlp/seed-2: .*cannot resume with another"
+    with open_runner(tmp_path, "local:1") as runner:
+        wanted = "1 of 4 jobs failed, the others are saved: trained/mlp/seed-2: .*cannot resume with another"
         with pytest.raises(JobsFailed, match=wanted):
             train_all(tmp_path, runner, epochs=1)
     assert len(count(tmp_path, "result")) == 3
@@ -157,10 +161,19 @@ def test_a_network_of_ones_own_is_refused_before_anything_is_sent(tmp_path: Path
             self.task = BENCH.task
 
     with (
-        open_runner(tmp_path) as runner,
-        pytest.raises(InputError, match=r"own cannot be sent to workers.*class .*Own"),
+        open_runner(tmp_path, "local:1") as runner,
+        pytest.raises(
+            InputError, match=r"trained/own/seed-1: .*Own, a class or function of your own, cannot be sent to"
+        ),
     ):
-        compare(BENCH, [*candidates(), Candidate("own", Own, 1)], TrainConfig(epochs=1), (1,), tmp_path, runner=runner)
+        compare(
+            BENCH,
+            [*candidates(), Candidate("own", own=Own, own_depth=1)],
+            TrainConfig(epochs=1),
+            (1,),
+            tmp_path,
+            runner=runner,
+        )
     assert not (tmp_path / "trained").exists()
 
 
@@ -188,13 +201,11 @@ def test_a_job_stays_below_its_root(folder: str) -> None:
 
 
 def test_a_job_holds_plain_values_and_calls_a_few_functions_alone(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="plain JSON"):
-        Job("gnas.compare.networks.training_job", "one", {"x": torch.zeros(1)})
     with pytest.raises(InputError, match="below the run folder"):
         Job("gnas.compare.networks.training_job", "one", also=("../two",))
     for name in (
         "os.system",
-        "gnas.jobs.perform.perform",
+        "gnas.jobs.perform.perform_order",
         "gnas.compare.networks.compare",
         "gnas.__main__.main",
         "gnas",
@@ -203,5 +214,28 @@ def test_a_job_holds_plain_values_and_calls_a_few_functions_alone(tmp_path: Path
         with pytest.raises(InputError, match=f"cannot call '{name}'; it can call: gnas.compare.networks.training_job"):
             Job(name, "one")
     assert all(find_function(name).__name__.endswith("_job") or name.endswith(".run_job") for name in FUNCTIONS)
-    with open_runner(tmp_path) as runner, pytest.raises(InputError, match="same folder: one"):
-        list(runner.each([Job("gnas.compare.networks.training_job", "one")] * 2))
+
+
+def test_values_of_other_classes_are_not_sent(tmp_path: Path) -> None:
+    job = Job("gnas.compare.networks.training_job", "one", {"x": torch.zeros(1)})
+    with open_runner(tmp_path, "local:1") as runner:
+        with pytest.raises(InputError, match="one: a Tensor, which is not a part of gnas, cannot be sent to workers"):
+            runner.run([job])
+        with pytest.raises(InputError, match="unknown class of a job's value 'Popen'; choose one of: SearchSpace"):
+            decode({"$class": ["Popen", {"args": "ls"}]})
+    for name, module in CLASSES.items():
+        assert find_function(f"{module}.{name}").__name__ == name
+
+
+def test_values_come_out_as_they_were() -> None:
+    values = {"a": (1, [2.5, None]), "b": {3: "x"}, "c": {"$d": True}, "e": float("inf"), "f": SPACE}
+    assert decode(json.loads(json.dumps(encode(values)))) == values
+
+
+def test_jobs_that_use_the_same_folder_run_one_after_another() -> None:
+    name = "gnas.compare.networks.training_job"
+    one, two, three = Job(name, "a", also=("b",)), Job(name, "c", reads=("b",)), Job(name, "d", reads=("b",))
+    assert one.conflicts(two)
+    assert two.conflicts(one)
+    assert not two.conflicts(three)
+    assert one.conflicts(one)

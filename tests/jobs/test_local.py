@@ -72,7 +72,7 @@ def test_a_worker_that_died_too_often_is_reported_and_the_others_are_finished(tm
     killer = Killer(tmp_path, seed=1, epoch=3)
     with open_runner(tmp_path, "local:1") as runner:
         runner.retries = 0
-        wanted = r"1 of 4 jobs failed, the others are kept: trained/gnas/seed-1: its worker died 1 times.*SIGKILL"
+        wanted = r"1 of 4 jobs failed, the others are saved: trained/gnas/seed-1: its worker died 1 times.*SIGKILL"
         with pytest.raises(JobsFailed, match=wanted):
             train_all(tmp_path, runner, on_epoch=killer)
         assert len(list(tmp_path.glob("trained/*/*/result.json"))) == 3

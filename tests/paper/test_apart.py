@@ -10,8 +10,8 @@ from papers import TINY, done, load, untimed, wanted
 
 from gnas.jobs import Storage, open_runner
 from gnas.paper import PAPER, QUICK, Request, Results, carry_out, plan_runs
-from gnas.paper.apart import carry_out_apart, clash, from_values, next_wave, others, to_values
-from gnas.paper.jobs import DepthJob, SearchJob
+from gnas.paper.apart import carry_out_apart, from_values, others, to_values
+from gnas.paper.jobs import DepthJob
 from gnas.paper.scale import Source
 
 
@@ -24,22 +24,6 @@ def test_every_run_comes_out_of_its_values(scale) -> None:
         assert (again, again.key, again.folder) == (job, job.key, job.folder)
         if hasattr(job, "settings"):
             assert again.settings() == job.settings()  # type: ignore[union-attr]
-
-
-def test_a_wave_holds_nothing_that_needs_or_disturbs_another(tmp_path: Path) -> None:
-    left, waves = list(plan_runs(Request(scale=QUICK))), []
-    while left:
-        wave, left = next_wave(left, Results([tmp_path]))
-        if not wave:
-            break  # nothing is done here: trainings wait for their searches
-        waves.append(wave)
-        assert not any(clash(one, other) for one in wave for other in wave if one is not other)
-        assert not [job for job in wave if job.kind == "train" and job.of in wave]
-    assert len(waves[0]) > 10
-    zinc = Source("zinc")
-    assert clash(DepthJob(zinc, 4), SearchJob(zinc, 4))
-    assert not clash(SearchJob(zinc, 8), SearchJob(zinc, 4))
-    assert not clash(DepthJob(zinc, 4), SearchJob(zinc, 4, seed=1))
 
 
 @pytest.mark.filterwarnings("ignore:epoch")
@@ -87,7 +71,7 @@ def test_runs_at_a_url_go_on_from_an_empty_machine(tmp_path: Path) -> None:
                 on_epoch=heard.append,
                 should_stop=lambda heard=heard: bool(heard),
             )
-            runner.keep()
+            runner.push_own_files()
         assert not outcome.failed
         left.append(sum(not Results([out]).is_done(job) for job in asked))
         if not left[-1]:

@@ -13,9 +13,8 @@ from gnas.errors import InputError, Interrupted
 from gnas.run.folder import Run
 from gnas.strategies import SearchProblem, SearchResult, SingleLevel, search
 from gnas.strategies.base import SearchContext
-from gnas.strategies.brief import TrialSettings
-from gnas.strategies.given import GivenTrials
-from gnas.strategies.several import best_of
+from gnas.strategies.trial import TrialSettings
+from gnas.strategies.trials import ListedTrials
 
 SETTINGS = SingleLevel(epochs=2, batch_size=4, searches=3, trial_epochs=2, trial_lr=0.01)
 
@@ -33,7 +32,7 @@ def problem(kind: str = "regression") -> SearchProblem:
 def test_it_is_the_best_of_the_single_searches(kind, pick):
     alone = [run(replace(SETTINGS, searches=1), kind, seed) for seed in (5, 6, 7)]
     trial = TrialSettings(epochs=2, batch_size=4, lr=0.01)
-    judged = GivenTrials([one.genotype for one in alone], trial, problem(kind), SearchContext(seed=5))
+    judged = ListedTrials([one.genotype for one in alone], trial, problem(kind), SearchContext(seed=5))
     judged.search("judged")
     metrics = [record["val_metric"] for record in judged.history]
     best = alone[metrics.index(pick(metrics))]
@@ -57,10 +56,12 @@ def test_every_search_is_heard_by_its_seed():
 def test_a_network_that_is_found_twice_is_trained_once():
     one, two = (gap.genotype([formula] * 2) for formula in ("[sum]", "[mean]"))
 
-    def once(context: SearchContext) -> SearchResult:
-        return SearchResult({5: one, 6: two, 7: one}[context.seed], [], 1.0, "made up", 2, context.seed)
+    class MadeUp(SingleLevel):
+        def search_once(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
+            return SearchResult({5: one, 6: two, 7: one}[context.seed], [], 1.0, "made up", 2, context.seed)
 
-    found = best_of(SETTINGS, problem(), SearchContext(seed=5), once)
+    settings = MadeUp(epochs=2, batch_size=4, searches=3, trial_epochs=2, trial_lr=0.01)
+    found = settings.search(problem(), SearchContext(seed=5))
     assert found.trained_epochs == 3 * 2 + 2 * 2
     assert found.searches[0]["val_metric"] == found.searches[2]["val_metric"] != found.searches[1]["val_metric"]
 

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 import torch
 
 from gnas.errors import InputError
 from gnas.fields import check_fields, setting
+from gnas.graph import GraphSet
 from gnas.model.network import GraphModule
 from gnas.run.folder import Run
 from gnas.run.protocol import PRECISE_NORMS, PRECISION, PRECISIONS, TrainConfig
 from gnas.strategies.base import SearchContext
 from gnas.training.engine import take_turns
 from gnas.training.loop import NotFinite, Record
+from gnas.training.sampling import open_store
 from gnas.training.store import Store
 from gnas.training.train import Trainer
 
 
 @dataclass(frozen=True)
 class TrialSettings:
-    """The budget of a trial-based strategy and how a trial is trained.
+    """The budget of a trial-based strategy, and how a trial is trained.
 
-    A search ends after ``trials`` trials of ``epochs`` epochs each, or earlier: no trial begins that would exceed
-    ``max_epochs`` trained epochs in all, or once ``max_seconds`` have been spent.
+    A search ends after ``trials`` trials of ``epochs`` epochs each, or earlier: no trial starts that would exceed
+    ``max_epochs`` trained epochs in total, or after ``max_seconds`` seconds.
     """
 
     trials: int = setting(20, "networks to try; 50 for evolution, 100 for GraphNAS", at_least=1)
@@ -42,6 +44,26 @@ class TrialSettings:
         if self.max_epochs is not None and self.max_epochs < self.epochs:
             raise InputError(f"max_epochs is {self.max_epochs}: not enough for one trial of {self.epochs} epochs")
 
+    def of_one_trial(self) -> TrialSettings:
+        """These settings without those of a strategy that extends them."""
+        return TrialSettings(**{f.name: getattr(self, f.name) for f in fields(TrialSettings)})
+
+
+@dataclass(frozen=True)
+class TrialData:
+    """The graphs of trials. All trials of a process share what is opened of them."""
+
+    train: GraphSet
+    val: GraphSet
+    _stores: dict[torch.device, dict[str, Store]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def open_stores(self, device: torch.device) -> dict[str, Store]:
+        """The splits by name, on ``device``."""
+        if device not in self._stores:
+            splits = {"train": self.train, "val": self.val}
+            self._stores[device] = {name: open_store(split, device) for name, split in splits.items()}
+        return self._stores[device]
+
 
 def train_briefly(
     model: GraphModule,
@@ -52,9 +74,9 @@ def train_briefly(
     folder: Run | None = None,
     on_epoch: Callable[[Record], None] | None = None,
 ) -> Record:
-    """Train on ``stores["train"]`` and give the figures of the best epoch on ``stores["val"]``; there is no test split.
+    """Train on ``stores["train"]`` and return the figures of the best epoch on ``stores["val"]``.
 
-    With a ``folder`` a trial that was stopped goes on from there.
+    With a ``folder``, a trial that was stopped is resumed.
     """
     config = TrainConfig(
         epochs=settings.epochs,
@@ -78,7 +100,7 @@ def train_briefly(
     }
 
 
-def judge(
+def judge_network(
     model: GraphModule,
     settings: TrialSettings,
     context: SearchContext,
@@ -87,7 +109,7 @@ def judge(
     folder: Run | None = None,
     on_epoch: Callable[[Record], None] | None = None,
 ) -> Record:
-    """The outcome of a trial; one that failed has no metric, and is charged in full."""
+    """The outcome of a trial. A failed one has no metric, and its cost counts in full."""
     started = time.perf_counter()
     weights = {"num_weights": model.num_weights()}
     try:
