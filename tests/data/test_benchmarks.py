@@ -1,28 +1,28 @@
-"""Names, sources and prepared files: what is tried in which order, and what is said when something is missing or broken."""
+"""The benchmarks by name: their tasks, the list of them, datasets of other packages, and the command ``gnas data``."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable
+import sys
+import types
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
-from torch_geometric.data import Data
+import small
+from builders import path_graphs
+from terminal import gnas as run_gnas
 from typer.testing import CliRunner
 
+import gnas
+from gnas import plugins
 from gnas.cli.data import data_app
 from gnas.data import NAMES, load
 from gnas.data.benchmark import SPLIT_NAMES
-from gnas.data.benchmarks import DATASETS, PUBLISHED, find_facts, list_benchmarks, prepare_benchmark, sources
-from gnas.data.benchmarks.facts import check_benchmark, find_edge_fault
-from gnas.data.benchmarks.sources import Request, cache_folder, find_data_root, user_cache
-from gnas.data.storage import read_arrays, write_arrays
+from gnas.data.benchmarks import DATASETS, find_facts, list_benchmarks
+from gnas.data.benchmarks.sources import Request
 from gnas.errors import InputError
-from gnas.graph import GraphSet
-from gnas.tensors import write_tensors
 
 runner = CliRunner()
 
@@ -42,7 +42,7 @@ def change_facts(monkeypatch: pytest.MonkeyPatch, name: str, **changes: object) 
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """PATTERN and CLUSTER of a few graphs."""
     for name in ("pattern", "cluster"):
         change_facts(monkeypatch, name, graphs=(20, 10, 10), nodes=40 * 118, tolerance=0.2, slack=60)
@@ -94,185 +94,6 @@ def test_an_unknown_setting_is_said() -> None:
     assert load("digits", metric="class_accuracy").task.metric == "class_accuracy"
 
 
-def test_the_data_root_is_the_argument_then_the_variable_then_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path
-) -> None:
-    monkeypatch.delenv("GNAS_DATA", raising=False)
-    assert find_data_root() == user_cache() == own_cache
-    monkeypatch.setenv("GNAS_DATA", str(tmp_path / "named"))
-    assert find_data_root() == tmp_path / "named"
-    assert find_data_root(tmp_path / "asked") == tmp_path / "asked"
-
-
-@pytest.mark.usefixtures("small")
-def test_a_generated_benchmark_is_kept_and_read_back(tmp_path: Path) -> None:
-    first, again = (load("pattern", data_root=tmp_path) for _ in range(2))
-    assert first.source == "generator: drawn from the seed"
-    assert again.source == "prepared: pattern/pattern.safetensors (from generator: drawn from the seed)"
-    for a, b in zip(first.splits().values(), again.splits().values(), strict=True):
-        assert torch.equal(a.edge_index, b.edge_index)
-        assert torch.equal(a.x, b.x)
-        assert torch.equal(a.y, b.y)
-    other = load("pattern", data_root=tmp_path, seed=1)
-    assert not torch.equal(other.train.node_ptr, first.train.node_ptr)
-    assert (tmp_path / "pattern/pattern-seed1.safetensors").is_file()
-
-
-@pytest.mark.usefixtures("small")
-def test_a_read_only_root_is_left_alone(tmp_path: Path, own_cache: Path) -> None:
-    root = tmp_path / "data"
-    (root / "cluster").mkdir(parents=True)
-    (root / "cluster").chmod(0o555)
-    root.chmod(0o555)
-    assert cache_folder(root, "cluster") == own_cache / "cluster"
-    assert prepare_benchmark("cluster", data_root=root).path == own_cache / "cluster/cluster.safetensors"
-    assert list((root / "cluster").iterdir()) == []
-    assert load("cluster", data_root=root).source.startswith("prepared")
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("fault", ["cut", "flip", "other", "format", "short"])
-def test_a_broken_prepared_file_is_said_and_built_again(fault: str, tmp_path: Path) -> None:
-    good, path = load("cluster", data_root=tmp_path), tmp_path / "cluster/cluster.safetensors"
-    content = bytearray(path.read_bytes())
-    if fault == "cut":
-        path.write_bytes(content[: len(content) // 2])
-    elif fault == "flip":
-        content[len(content) // 2] ^= 0xFF
-        path.write_bytes(content)
-    elif fault == "other":
-        write_tensors(path, "gnas-checkpoint-1", "{}", {"x": torch.arange(3)})
-    else:
-        arrays, about = read_arrays(path)
-        arrays = {k: v for k, v in arrays.items() if k != "val.source"} if fault == "short" else arrays
-        write_arrays(path, arrays, about)
-        if fault == "format":
-            tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-            write_tensors(path, "gnas-arrays-99", "{}", tensors)
-    with pytest.warns(UserWarning, match="built again"):
-        mended = load("cluster", data_root=tmp_path)
-    assert mended.source.startswith("generator")
-    assert "built again" in mended.notes[0]
-    assert torch.equal(mended.train.edge_index, good.train.edge_index)
-    assert load("cluster", data_root=tmp_path).source.startswith("prepared")
-
-
-def test_a_file_with_pickles_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "mnist/mnist_superpixels.npz"
-    path.parent.mkdir()
-    np.savez(path, train_node_ptr=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(InputError, match="pickle"):
-        load("mnist", data_root=tmp_path)
-
-
-@pytest.mark.parametrize("name", ["zinc", "mnist", "cifar10"])
-def test_without_any_source_the_error_says_what_to_put_where(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as error:
-        load(name, data_root=tmp_path)
-    text = str(error.value)
-    assert str(tmp_path) in text
-    assert f"{name}/" in text
-    assert "--data-root" in text
-    assert "\n" not in text
-
-
-def graph(n: int, **columns: torch.Tensor) -> Data:
-    ring = torch.arange(n)
-    edge_index = torch.stack([torch.cat([ring, ring.roll(1)]), torch.cat([ring.roll(1), ring])])
-    return Data(edge_index=edge_index, **columns)
-
-
-def fake(name: str, split: str, folder: Path) -> Iterable[Data]:
-    """What PyG's classes hand out, in small."""
-    for n in (12, 14):
-        if name == "zinc":
-            bonds = torch.ones(2 * n, dtype=torch.long)
-            yield graph(n, x=torch.full((n, 1), 3), edge_attr=bonds, y=torch.tensor([0.5]))
-        elif name == "mnist":
-            spots = torch.stack([torch.arange(n) / n, torch.arange(n) / n / 2], 1)
-            yield graph(n, x=torch.full((n, 1), 0.5), pos=spots, y=torch.tensor([7]))
-        else:
-            yield graph(n, x=torch.eye(3)[torch.arange(n) % 3], y=torch.arange(n) % 2)
-
-
-@pytest.mark.parametrize("name", ["zinc", "pattern", "mnist"])
-def test_a_download_is_the_third_source(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "fetch_with_pyg", fake)
-    change_facts(monkeypatch, name, graphs=(2, 2, 2))
-    benchmark = load(name, data_root=tmp_path, download=True)
-    assert benchmark.source.startswith("download")
-    assert benchmark.train.node_counts.tolist() == [12, 14]
-    assert load(name, data_root=tmp_path).source.startswith("prepared")
-    if name == "zinc":
-        assert benchmark.train.edge_attr is not None
-        assert benchmark.train.edge_attr.tolist() == [1] * 52
-    if name == "pattern":
-        assert benchmark.train.x[:4, 0].tolist() == [0, 1, 2, 0]
-        assert find_edge_fault(benchmark.train, symmetric=True) == ""
-    if name == "mnist":  # our edges, not those that were downloaded
-        assert benchmark.train.edge_counts.tolist() == [96, 112]
-        assert benchmark.train.x[1].tolist() == pytest.approx([0.5, 1 / 12, 1 / 24], abs=1e-4)
-
-
-@pytest.mark.usefixtures("small")
-def test_a_failing_download_gives_way_to_the_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(name: str, split: str, folder: Path) -> Iterable[Data]:
-        raise OSError("no network\nat all")
-
-    monkeypatch.setattr(sources, "fetch_with_pyg", fail)
-    assert load("pattern", data_root=tmp_path, download=True).source.startswith("generator")
-    with pytest.raises(InputError, match=r"download failed \(cannot download zinc: no network\)"):
-        load("zinc", data_root=tmp_path, download=True)
-
-
-def test_sources_come_in_the_order_prepared_raw_download_generator() -> None:
-    order = ["prepared", "raw", "download", "generator"]
-    for name in PUBLISHED:
-        kinds = [order.index(source.kind) for source in DATASETS[name].sources]
-        assert kinds == sorted(kinds)
-
-
-def test_the_list_names_the_source_that_would_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "zinc").mkdir()
-    (tmp_path / "zinc/zinc12k_smiles.csv").touch()
-    found = {row.name: row.source for row in list_benchmarks(tmp_path)}
-    assert found["zinc"].startswith("raw: zinc/zinc12k_smiles.csv")
-    assert found["pattern"] == "generator: drawn from the seed"
-    assert found["mnist"] == "none"
-    assert found["digits"] == "built in"
-    monkeypatch.delenv("GNAS_OFFLINE")
-    assert Request("zinc", find_facts("zinc"), tmp_path).download
-    assert {row.name: row.source for row in list_benchmarks(tmp_path)}["pattern"].startswith("download")
-
-
-def small_set(edges: list[tuple[int, int]]) -> GraphSet:
-    index = torch.tensor(edges, dtype=torch.int16).T
-    return GraphSet(torch.zeros(3, 1), index, torch.tensor([0, 3]), torch.tensor([0, len(edges)]), torch.zeros(1))
-
-
-@pytest.mark.parametrize(
-    ("edges", "fault"),
-    [
-        ([(1, 0), (0, 1)], ""),
-        ([(1, 0), (3, 1)], "out of range"),
-        ([(1, 0), (1, 1)], "self-loops"),
-        ([(0, 1), (1, 0)], "not sorted"),
-        ([(1, 0), (1, 0)], "repeated"),
-        ([(1, 0), (0, 1), (2, 1)], "opposite"),
-    ],
-)
-def test_faulty_edges_are_found(edges: list[tuple[int, int]], fault: str) -> None:
-    found = find_edge_fault(small_set(edges), symmetric=True)
-    assert fault in found
-    assert bool(found) == bool(fault)
-
-
-def test_a_check_notices_missing_nodes() -> None:
-    benchmark = load("molecules-mini")
-    facts = dataclasses.replace(find_facts("molecules-mini"), nodes=5_000)
-    assert [c.what for c in check_benchmark(benchmark, facts) if not c.ok] == ["nodes"]
-
-
 def test_cli_list(tmp_path: Path) -> None:
     result = runner.invoke(data_app, ["list", "--data-root", str(tmp_path), "--json"])
     assert result.exit_code == 0
@@ -280,7 +101,7 @@ def test_cli_list(tmp_path: Path) -> None:
     assert "pattern-mini" in runner.invoke(data_app, ["list", "--data-root", str(tmp_path)]).stdout
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("few")
 def test_cli_prepare_and_check(tmp_path: Path) -> None:
     root = ["--data-root", str(tmp_path)]
     made = runner.invoke(data_app, ["prepare", "pattern", *root, "--json"])
@@ -316,3 +137,69 @@ def test_cli_pack(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["train"] == 400
     old = runner.invoke(data_app, ["pack", "molecules-mini", "-o", str(tmp_path / "mini.npz")])
     assert "name the file mini.safetensors" in str(old.exception)
+
+
+def test_the_list_names_the_source_that_would_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "zinc").mkdir()
+    (tmp_path / "zinc/zinc12k_smiles.csv").touch()
+    found = {row.name: row.source for row in list_benchmarks(tmp_path)}
+    assert found["zinc"].startswith("raw: zinc/zinc12k_smiles.csv")
+    assert found["pattern"] == "generator: drawn from the seed"
+    assert found["mnist"] == "none"
+    assert found["digits"] == "built in"
+    monkeypatch.delenv("GNAS_OFFLINE")
+    assert Request("zinc", find_facts("zinc"), tmp_path).download
+    assert {row.name: row.source for row in list_benchmarks(tmp_path)}["pattern"].startswith("download")
+
+
+# -- datasets of other packages ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """An installed package with datasets: PyG objects, a benchmark, a missing function, and a name of ours."""
+    calls: list[dict[str, object]] = []
+
+    def read_paths(**arguments: object) -> list[object]:
+        calls.append(arguments)
+        return path_graphs(12)
+
+    module = types.ModuleType("outside_package")
+    module.read_paths = read_paths  # type: ignore[attr-defined]
+    module.read_small = lambda data_root, seed: small.benchmark()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "outside_package", module)
+    names = {"paths": "read_paths", "small": "read_small", "broken": "missing", "digits": "read_paths"}
+    points = [EntryPoint(name, f"outside_package:{part}", "gnas.datasets") for name, part in names.items()]
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [p for p in points if p.group == group])
+    return calls
+
+
+def test_a_dataset_of_another_package_is_loaded_by_name(offered: list[dict[str, object]], tmp_path: Path) -> None:
+    benchmark = load("paths", data_root=tmp_path, seed=3, metric="rmse")
+    assert offered == [{"data_root": tmp_path, "seed": 3}]
+    assert (benchmark.name, benchmark.task.metric, len(benchmark.train)) == ("paths", "rmse", 10)
+    assert load("small").fingerprint == small.benchmark().fingerprint
+
+
+@pytest.mark.usefixtures("offered")
+def test_names_of_ours_win_and_all_are_listed(tmp_path: Path) -> None:
+    assert load("digits").source == "built in"
+    rows = list_benchmarks(tmp_path)
+    assert [row.name for row in rows] == [*NAMES, "paths", "small", "broken"]
+    assert (rows[-3].graphs, rows[-3].source) == ((), "entry point: outside_package:read_paths")
+    with pytest.raises(InputError, match="paths, small, broken; also accepted"):
+        load("pahts")
+    with pytest.raises(InputError, match=r"gnas.datasets 'broken' \(outside_package:missing\) cannot be imported"):
+        load("broken")
+
+
+@pytest.mark.usefixtures("offered")
+def test_commands_take_a_dataset_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "outside_package:read_paths" in runner.invoke(data_app, ["list"]).stdout
+    ended = run_gnas(
+        *("search", "paths", "--preset", "fast", "--cells", "1", "--channels", "4", "--search-epochs", "1"),
+        *("--epochs", "1", "--baselines", "none", "--device", "cpu", "--quiet", "--track", "none", "--out", "run"),
+    )
+    assert ended.code == 0, ended
+    assert isinstance(gnas.load_genotype("run/genotype.yaml"), gnas.Genotype)
