@@ -31,21 +31,21 @@ Only = Annotated[
 ]
 Datasets = Annotated[
     str | None,
-    typer.Option(metavar="NAMES", help="Of the paper's datasets only these: zinc,pattern,...", rich_help_panel=WHAT),
+    typer.Option(metavar="NAMES", help="Only these of the paper's datasets: zinc,pattern,...", rich_help_panel=WHAT),
 ]
 Methods = Annotated[
     str | None,
-    typer.Option(metavar="NAMES", help="Of the networks only these: gnas,gcn,...,graphnas.", rich_help_panel=WHAT),
+    typer.Option(metavar="NAMES", help="Only these networks: gnas,gcn,...,graphnas.", rich_help_panel=WHAT),
 ]
 Depths = Annotated[
-    str | None, typer.Option(metavar="4,16", help="Of the paper's depths only these.", rich_help_panel=WHAT)
+    str | None, typer.Option(metavar="4,16", help="Only these of the paper's depths.", rich_help_panel=WHAT)
 ]
 Searches = Annotated[
     int,
     typer.Option(
         metavar="N",
         min=1,
-        help="Searches for each line; the best network by validation is taken.",
+        help="Searches per line; the table shows the best network by validation.",
         rich_help_panel=WHAT,
     ),
 ]
@@ -57,7 +57,7 @@ Sync = Annotated[
     typer.Option(
         "--sync",
         metavar="URL",
-        help="Keep --out at this fsspec URL too (s3://..., file://...), and begin with what is there.",
+        help="Copy --out to this fsspec URL too (s3://..., file://...), and start with the runs there.",
         rich_help_panel=o.PLACE,
     ),
 ]
@@ -70,27 +70,34 @@ Out = Annotated[
 From = Annotated[
     list[Path] | None,
     typer.Option(
-        "--from", metavar="DIR", help="Take finished runs from here too; repeatable.", rich_help_panel=o.PLACE
+        "--from",
+        metavar="DIR",
+        help="Read finished runs or archives from here too; repeatable.",
+        rich_help_panel=o.PLACE,
     ),
 ]
 Keep = Annotated[
     Path | None,
     typer.Option(
-        metavar="DIR", help="Copy the small files of finished runs here: no weights.", rich_help_panel=o.PLACE
+        metavar="DIR",
+        help="Add finished runs to the archives here, without weights.",
+        rich_help_panel=o.PLACE,
     ),
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", min=0, help="Stop then; the same command goes on later.", rich_help_panel=o.PLACE),
+    typer.Option(
+        metavar="SECONDS", min=0, help="Stop after this time; the same command resumes.", rich_help_panel=o.PLACE
+    ),
 ]
 ListOnly = Annotated[
-    bool, typer.Option("--list", "--dry-run", help="Say what is done, what is left and how long it takes.")
+    bool, typer.Option("--list", "--dry-run", help="List the runs that are done and left, and how long they take.")
 ]
-NoRun = Annotated[bool, typer.Option("--no-run", help="Run nothing: draw what finished runs give.")]
+NoRun = Annotated[bool, typer.Option("--no-run", help="Only draw finished runs.")]
 Page = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Renew the tables and figures that a Markdown page marks.", rich_help_panel=o.OUTPUT
+        metavar="FILE", help="Update the tables and figures of a Markdown page with marks.", rich_help_panel=o.OUTPUT
     ),
 ]
 
@@ -119,68 +126,66 @@ def reproduce(
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Reproduce the paper's tables and figures: what is finished is read, what is missing is run, all of it is drawn.
+    """Reproduce the paper's tables and figures: read finished runs, do the missing ones, draw everything.
 
-    Paper, ours and the difference stand side by side. Every run is a folder below --out that can be stopped at any
-    moment: the same command goes on. Failed runs are listed and do not stop the rest.
+    Tables show paper, ours and the difference side by side. Every run is a folder below --out. It can be stopped at any
+    moment; the same command resumes it. Failed runs are listed and do not stop the others.
     """
     started, screen = time.monotonic(), Screen(as_json, quiet)
     with screen.waiting("starting"):
-        from gnas.cli.reproducing import draw_all, run, show, tell
+        from gnas.cli.reproducing import draw_all, run_missing, show_items, show_plan
         from gnas.cli.settings import pick_device
         from gnas.cli.workers import check_workers
         from gnas.errors import InputError
         from gnas.jobs import Storage
-        from gnas.paper import Outcome, Results, plan_runs
+        from gnas.paper import Results, Summary, plan_runs, read_failures
         from gnas.paper.estimate import Estimator
-        from gnas.paper.failures import read_failed
-    request = _wanted(only, datasets, methods, depths, seeds, searches, change, quick)
+    request = _parse_request(only, datasets, methods, depths, seeds, searches, change, quick)
     check_workers({"on": on, "gpus_per_job": gpus_per_job, "device": device})
     storage = None if sync is None else Storage(sync)
     place = out or Path("runs") / ("paper-quick" if quick else "paper")
     for folder in kept or ():
         if not folder.is_dir():
-            raise InputError(f"{folder}: no such folder; --from names a folder of finished runs")
+            raise InputError(f"{folder}: no such folder; --from names a folder of finished runs or archives")
     if place.is_file():
         raise InputError(f"{place} is a file; --out names a folder")
+    if page is not None and not page.is_file():
+        raise InputError(f"{page}: no such file; --page names a Markdown page with marks")
     if storage is not None:
         with screen.waiting("bringing runs"):
             storage.pull("", place)
-    results = Results([place, *(kept or ())])
-    asked = plan_runs(request)
-    if page is not None and not page.is_file():
-        raise InputError(f"{page}: no such file; --page names a Markdown page with marks")
-    # An estimate for another machine's GPU can be asked for on one that has none.
+    results, runs = Results([place, *(kept or ())]), plan_runs(request)
+    # The time on a GPU can be estimated on a machine without one.
     where = "cuda" if listing and (device or "").startswith("cuda") else pick_device(device).type
-    estimator = Estimator(results, where, asked)
     screen.pair("runs", f"{place}{''.join(f', {folder}' for folder in kept or ())}")
-    told = tell(screen, asked, results, estimator, read_failed(results.places), full=listing)
+    failed = read_failures(results.places)
+    plan = show_plan(screen, runs, results, Estimator(results, where, runs), failed, every_run=listing)
     if listing:
-        screen.result({"out": str(place), **told})
+        screen.result({"out": str(place), **plan})
         return
-    outcome = Outcome(failed=read_failed(results.places))
+    summary = Summary(failed=failed)
     if not no_run:
         deadline = None if time_limit is None else started + time_limit
-        how = {"on": on, "gpus_per_job": gpus_per_job, "device": pick_device(device), "sync": storage}
-        outcome = run(screen, asked, place, results, how, data_root, keep, deadline)
-    failed = {key: why for key, why in outcome.failed.items() if key in {job.key for job in asked}}
+        workers = {"on": on, "gpus_per_job": gpus_per_job, "device": pick_device(device), "sync": storage}
+        summary = run_missing(screen, runs, results, workers, data_root, keep, deadline)
+    failed = {key: reason for key, reason in summary.failed.items() if key in {run.key for run in runs}}
     with screen.waiting("drawing"):
-        drawn, overview = draw_all(request, asked, results, failed, place, page)
+        drawn, overview = draw_all(request, runs, results, failed, page)
     if storage is not None and not no_run:
         storage.push(place, "")
-    show(screen, drawn, failed)
-    left = [job.key for job in asked if not results.is_done(job)]
-    if outcome.stopped:
-        screen.pair("stopped", f"{len(left)} runs are left; the same command goes on")
+    show_items(screen, drawn, failed)
+    left = [run.key for run in runs if not results.is_done(run)]
+    if summary.stopped:
+        screen.pair("stopped", f"{len(left)} runs are left; the same command resumes")
     screen.pair("page", str(overview))
     screen.result(
         {
             "out": str(place),
             "page": str(overview),
-            "done": list(outcome.done),
+            "done": list(summary.done),
             "failed": failed,
             "left": left,
-            "stopped": outcome.stopped,
+            "stopped": summary.stopped,
             "tables": {
                 one.item: [row for table in one.tables for row in table.records()] for one in drawn if one.tables
             },
@@ -191,7 +196,7 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _wanted(
+def _parse_request(
     only: Sequence[str] | None,
     datasets: str | None,
     methods: str | None,
@@ -201,7 +206,7 @@ def _wanted(
     change: Sequence[str] | None,
     quick: bool,
 ) -> Request:
-    """The words of the command line as what is asked for."""
+    """The options of the command line as a request."""
     from gnas.cli.settings import with_changes
     from gnas.paper import ITEMS, PAPER, QUICK, Changes, Request
     from gnas.run.settings import Settings

@@ -1,11 +1,10 @@
-"""The parts of ``gnas reproduce``: what is left, the runs and their progress, the drawing, what is printed."""
+"""The parts of ``gnas reproduce``: the plan, the runs with their progress, and what is printed."""
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,150 +17,181 @@ from gnas.cli.progress import Stages
 from gnas.cli.screen import Screen
 from gnas.cli.stage import Stage
 from gnas.data import Benchmark
+from gnas.data.benchmarks import find_facts
 from gnas.jobs import open_runner
-from gnas.paper import DrawnItem, Outcome, Request, Results, carry_out, draw_item, fill_page, write_page
-from gnas.paper.apart import carry_out_apart
+from gnas.paper import DrawnItem, Request, Results, Summary, draw_item, fill_page, perform_runs, write_page
 from gnas.paper.estimate import Estimator
-from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
+from gnas.paper.runs import DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
 from gnas.paper.scale import Source
 from gnas.run.folder import stop_on_interrupt
 from gnas.run.table import Table
 from gnas.run.words import count, duration
 
-SHORT = 8  # columns of a table that compares with the paper: so many fit on a terminal, the remark besides
+SHORT = 8  # columns of a table that fit on a terminal; wider tables show the first ones and the remark
 
 
-def tell(
+def show_plan(
     screen: Screen,
-    asked: Sequence[Job],
+    runs: Sequence[PaperRun],
     results: Results,
     estimator: Estimator,
-    failed: dict[str, str],
-    full: bool,
+    failed: Mapping[str, str],
+    every_run: bool,
 ) -> dict[str, Any]:
-    """Say what is done and what is left; ``full`` names every run."""
-    rows: list[tuple[str, ...]] = []
-    told: list[dict[str, Any]] = []
-    for job in asked:
-        done = results.is_done(job)
-        state = "done" if done else f"failed before: {failed[job.key]}" if job.key in failed else "left"
-        estimate = None if done else estimator(job)
-        shown = "" if estimate is None else f"{duration(estimate.seconds)}{'' if estimate.recorded else ' *'}"
-        rows.append((job.kind, job.key, state, shown))
-        told.append(
+    """Print how many runs are done and how long the others take, or one row for ``every_run``. Returns the figures."""
+    records: list[dict[str, Any]] = []
+    for run in runs:
+        is_done = results.is_done(run)
+        estimate = None if is_done else estimator(run)
+        records.append(
             {
-                "run": job.key,
-                "kind": job.kind,
-                "state": state,
+                "run": run.key,
+                "kind": run.kind,
+                "state": "done" if is_done else f"failed before: {failed[run.key]}" if run.key in failed else "left",
                 "seconds": None if estimate is None else round(estimate.seconds, 1),
                 "recorded": None if estimate is None else estimate.recorded,
             }
         )
-    left = sum(one["seconds"] for one in told if one["seconds"] is not None)
-    finished = sum(one["state"] == "done" for one in told)
-    if full:
+    seconds = sum(one["seconds"] for one in records if one["seconds"] is not None)
+    done = sum(one["state"] == "done" for one in records)
+    if every_run:
+        rows = [(one["kind"], one["run"], one["state"], _show_time(one)) for one in records]
         screen.say(Table.from_tuples(("kind", "run", "state", "time"), rows).to_rich())
         screen.say(" * by the cost model; the others by finished runs of the same kind", style="dim")
-    words = f"{finished} of {count(len(told), 'run')} done"
-    screen.pair(
-        "plan", words + (f"; about {duration(left)} left on {estimator.device}" if finished < len(told) else "")
-    )
-    return {"runs": told, "done": finished, "left": len(told) - finished, "seconds_left": round(left, 1)}
+    left = f"; about {duration(seconds)} left on {estimator.device}" if done < len(records) else ""
+    screen.pair("plan", f"{done} of {count(len(records), 'run')} done{left}")
+    return {"runs": records, "done": done, "left": len(records) - done, "seconds_left": round(seconds, 1)}
 
 
-def run(
+def _show_time(record: Mapping[str, Any]) -> str:
+    return "" if record["seconds"] is None else f"{duration(record['seconds'])}{'' if record['recorded'] else ' *'}"
+
+
+def run_missing(
     screen: Screen,
-    asked: Sequence[Job],
-    place: Path,
+    runs: Sequence[PaperRun],
     results: Results,
-    how: dict[str, Any],
+    workers: Mapping[str, Any],
     data_root: Path | None,
-    keep: Path | None,
+    archive: Path | None,
     deadline: float | None,
-) -> Outcome:
-    """Do what is missing; Ctrl-C stops after the step, and so does the time limit. ``how`` goes to ``open_runner``."""
+) -> Summary:
+    """Do the missing runs. Ctrl-C and the deadline stop after the current step. ``workers`` goes to ``open_runner``."""
 
     def load(source: Source) -> Benchmark:
         return load_data(screen, source.name, data_root, {"seed": source.seed} if source.seed else {}, show=False)
 
-    about = {"command": as_typed(COMMAND.get()), "date": datetime.date.today().isoformat()}
-    with stop_on_interrupt() as stop:
-        shared: dict[str, Any] = {
-            "load": load,
-            "keep": keep,
-            "should_stop": lambda: bool(stop) or (deadline is not None and time.monotonic() > deadline),
-            "about": about,
-        }
-        if how["on"] in (None, "here") and how["sync"] is None:
-            watch = watch_runs(screen, asked, results)
-            outcome = carry_out(asked, place, results, device=how["device"], watch=watch, **shared)
-        else:
-            left = sum(not results.is_done(job) for job in asked)
-            plan = [Stage("runs", f"runs on {how['on'] or 'here'}", left, unit="run")]
-            with open_runner(place, **how) as runner, Stages(screen, plan, "") as stages:
-                try:
-                    outcome = carry_out_apart(asked, place, results, runner, on_epoch=stages.on_epoch, **shared)
-                finally:
-                    runner.push_own_files()
-        if stop:
-            screen.pair("stopped", "by hand; the same command goes on")
-            raise typer.Exit(130)
-    return outcome
-
-
-def watch_runs(screen: Screen, asked: Sequence[Job], results: Results) -> Any:
-    """Progress of one run at a time, with its place among all of them."""
-    total, number = len(asked), {job.key: place for place, job in enumerate(asked, start=1)}
-
-    @contextlib.contextmanager
-    def watch(job: Job, benchmark: Benchmark) -> Iterator[Callable[[dict[str, Any]], None] | None]:
-        label = f"{number[job.key]}/{total} {job.title}"
-        if isinstance(job, DataJob):
-            yield None
-            return
-        if isinstance(job, TrainJob):
-            missing = len(job.seeds) - len(results.find_trainings(job))
-            plan = Stage(f"train {job.model}", label, job.settings().training.epochs, missing)
-        elif isinstance(job, SearchJob):
-            plan = Stage(
-                "search", label, int(job.settings().search.options.get("trials", job.settings().search.epochs))
+    with (
+        stop_on_interrupt() as stop,
+        open_runner(results.places[0], **workers) as runner,
+        RunProgress(screen, runs, results, workers["on"] or "here", runner.in_process) as progress,
+    ):
+        try:
+            summary = perform_runs(
+                runs,
+                results,
+                runner,
+                load=load,
+                archive=archive,
+                on_epoch=progress.on_epoch if runner.in_process else None,
+                on_run=progress.on_run,
+                should_stop=lambda: bool(stop) or (deadline is not None and time.monotonic() > deadline),
+                about={"command": as_typed(COMMAND.get()), "date": datetime.date.today().isoformat()},
             )
-        elif isinstance(job, StrategiesJob):
-            plan = Stage("search", label, job.budget().epochs)
-        else:
-            assert isinstance(job, DepthJob)
-            plan = Stage("round-1", f"{label}, round 1", job.search(job.start).settings().search.epochs)
-        with Stages(screen, [plan], benchmark.task.metric) as stages:
-            yield stages.on_epoch
+        finally:
+            runner.push_own_files()
+    if stop:
+        screen.pair("stopped", "by hand; the same command resumes")
+        raise typer.Exit(130)
+    return summary
 
-    return watch
+
+class RunProgress:
+    """Progress of one run at a time, with its number among all runs; of several workers, the number of ended runs."""
+
+    def __init__(
+        self, screen: Screen, runs: Sequence[PaperRun], results: Results, where: str, one_at_a_time: bool
+    ) -> None:
+        self.screen, self.results, self.one_at_a_time = screen, results, one_at_a_time
+        self.runs = {run.key: run for run in runs}
+        self.number = {run.key: number for number, run in enumerate(runs, start=1)}
+        self.key, self.ended, self.stages = "", 0, None if one_at_a_time else self._count_runs(where)
+
+    def __enter__(self) -> RunProgress:
+        if self.stages is not None:
+            self.stages.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.stages is not None:
+            self.stages.__exit__(*error)
+
+    def on_epoch(self, record: dict[str, Any]) -> None:
+        """Take a record of the run with the key ``record["run"]``."""
+        key = str(record["run"])
+        if key != self.key or self.stages is None:
+            self._close()
+            run = self.runs[key]
+            self.key, self.stages = key, Stages(self.screen, [self._plan(run)], find_facts(run.source.name).task.metric)
+            self.stages.__enter__()
+        self.stages.on_epoch({name: value for name, value in record.items() if name != "run"})
+
+    def on_run(self, run: PaperRun) -> None:
+        """A run has ended."""
+        self.ended += 1
+        if self.one_at_a_time:
+            self._close()
+        elif self.stages is not None:
+            self.stages.on_epoch({"stage": "runs", "epoch": self.ended})
+
+    def _close(self) -> None:
+        if self.stages is not None:
+            self.stages.__exit__(None, None, None)
+            self.stages = None
+
+    def _count_runs(self, where: str) -> Stages:
+        left = sum(not self.results.is_done(run) for run in self.runs.values())
+        return Stages(self.screen, [Stage("runs", f"runs on {where}", left, unit="run")], "")
+
+    def _plan(self, run: PaperRun) -> Stage:
+        label = f"{self.number[run.key]}/{len(self.runs)} {run.kind} {run.key}"
+        if isinstance(run, TrainRun):
+            missing = len(run.seeds) - len(self.results.find_trainings(run))
+            return Stage(f"train {run.model}", label, run.settings().training.epochs, missing)
+        if isinstance(run, StrategiesRun):
+            return Stage("search", label, run.budget().epochs)
+        if isinstance(run, DepthRun):
+            return Stage("round-1", f"{label}, round 1", run.search(run.start).settings().search.epochs)
+        assert isinstance(run, SearchRun)
+        search = run.settings().search
+        return Stage("search", label, int(search.options.get("trials", search.epochs)))
 
 
 def draw_all(
-    request: Request, asked: Sequence[Job], results: Results, failed: dict[str, str], place: Path, page: Path | None
+    request: Request, runs: Sequence[PaperRun], results: Results, failed: Mapping[str, str], page: Path | None
 ) -> tuple[list[DrawnItem], Path]:
-
-    drawn = [draw_item(item, request, results, failed, place) for item in request.items]
+    """Write all requested tables and figures, the page over them, and the user's own ``page``."""
+    out = results.places[0]
+    drawn = [draw_item(item, request, results, failed, out) for item in request.items]
     seeds = ", ".join(map(str, request.training_seeds))
     about = [
         f"Made by `{as_typed(COMMAND.get())}`. Training seeds {seeds}; mean ± standard deviation over them. Selection is by",
-        "validation; the test split is read once a training. A difference is ours less the paper's.",
-        f"Finished are {sum(map(results.is_done, asked))} of {count(len(asked), 'run')}.",
+        "validation; each training reads the test split once. A difference is ours minus the paper's.",
+        f"{sum(map(results.is_done, runs))} of {count(len(runs), 'run')} are finished.",
     ]
     if request.scale.name == "quick":
         about += [
             "",
             "**Quick: small data and small networks by the same code. The figures say nothing about the paper's.**",
         ]
-    overview = write_page(drawn, place, about, failed)
+    overview = write_page(drawn, out, about, failed)
     if page is not None:
         fill_page(page, drawn, request, results)
     return drawn, overview
 
 
-def show(screen: Screen, drawn: Sequence[DrawnItem], failed: dict[str, str]) -> None:
-    """Tables as they fit on a terminal, where figures are, and what failed."""
-
+def show_items(screen: Screen, drawn: Sequence[DrawnItem], failed: Mapping[str, str]) -> None:
+    """Print the tables as they fit on a terminal, the files of the figures, and what failed."""
     for one in drawn:
         screen.say(f"\n{one.title} ({one.item})", style="bold")
         for part in one.tables:
@@ -175,5 +205,5 @@ def show(screen: Screen, drawn: Sequence[DrawnItem], failed: dict[str, str]) -> 
             screen.say(f" {picture.file}")
         if not (one.tables or one.pictures):
             screen.say(" no finished run to draw it from")
-    for key, why in failed.items():
-        screen.pair("failed", f"{key}: {why}", style="red")
+    for key, reason in failed.items():
+        screen.pair("failed", f"{key}: {reason}", style="red")

@@ -46,6 +46,14 @@ CLASSES = {
     "GraphNAS": "gnas.strategies.graphnas",
     "SearchBudget": "gnas.compare.budget",
     "Candidate": "gnas.compare.networks",
+    "Source": "gnas.paper.scale",
+    "Scale": "gnas.paper.scale",
+    "Changes": "gnas.paper.runs",
+    "DataRun": "gnas.paper.runs",
+    "SearchRun": "gnas.paper.runs",
+    "DepthRun": "gnas.paper.runs",
+    "TrainRun": "gnas.paper.runs",
+    "StrategiesRun": "gnas.paper.runs",
 }
 HERE = "use --on here"
 

@@ -20,7 +20,7 @@ Function = Callable[..., Any]
 
 # The only functions a job can call. Without this list, whoever can write an order could call any function.
 FUNCTIONS = (
-    *("gnas.compare.networks.training_job", "gnas.compare.strategies.strategy_job", "gnas.paper.apart.run_job"),
+    *("gnas.compare.networks.training_job", "gnas.compare.strategies.strategy_job", "gnas.paper.schedule.run_job"),
     *("gnas.strategies.searches.search_job", "gnas.strategies.trials.trial_job"),
 )
 

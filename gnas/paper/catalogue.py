@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from gnas.errors import InputError, choose
 from gnas.model.baselines import budget_for
-from gnas.paper.jobs import NO_CHANGES, Changes, DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
 from gnas.paper.published import DATASETS, HAND_MADE, Entry, read_published
+from gnas.paper.runs import NO_CHANGES, Changes, DataRun, DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
 from gnas.paper.scale import PAPER, Scale
 
 METHODS = ("gnas", *HAND_MADE, "graphnas")  # in the order of the runs: the paper's own first
@@ -83,69 +83,69 @@ def entries(item: str, request: Request) -> list[Entry]:
     return [e for e in lines if request.includes(e.dataset, "gnas" if e.model == "algorithm-1" else e.model, e.depth)]
 
 
-def train_job(entry: Entry, request: Request, search_seed: int = 0) -> TrainJob:
+def train_run(entry: Entry, request: Request, search_seed: int = 0) -> TrainRun:
     """The training behind a line of a table."""
     scale, source = request.scale, request.scale.sources[entry.dataset]
     depth, budget = scale.depth(entry.depth), scale.budget(entry.budget)
-    of: SearchJob | DepthJob | None = None
+    of: SearchRun | DepthRun | None = None
     if entry.model == "algorithm-1":
-        of = DepthJob(source, depth, search_seed, scale, request.changes)
+        of = DepthRun(source, depth, search_seed, scale, request.changes)
     elif entry.model == "graphnas":
-        of = SearchJob(source, depth, "graphnas", search_seed, budget, scale, request.changes.for_strategy("graphnas"))
+        of = SearchRun(source, depth, "graphnas", search_seed, budget, scale, request.changes.for_strategy("graphnas"))
     elif entry.model == "gnas":
-        of = SearchJob(source, depth, "single-level", search_seed, 0, scale, request.changes)
+        of = SearchRun(source, depth, "single-level", search_seed, 0, scale, request.changes)
     if of is None:
-        return hand_made_job(entry.dataset, entry.model, depth, request)
-    return TrainJob(source, request.training_seeds, of, "gnas", depth, budget, scale, request.changes)
+        return hand_made_run(entry.dataset, entry.model, depth, request)
+    return TrainRun(source, request.training_seeds, of, "gnas", depth, budget, scale, request.changes)
 
 
-def standard_job(entry: Entry, request: Request) -> TrainJob:
+def standard_run(entry: Entry, request: Request) -> TrainRun:
     """The training behind a line, with the settings of the paper."""
-    return train_job(entry, replace(request, changes=NO_CHANGES))
+    return train_run(entry, replace(request, changes=NO_CHANGES))
 
 
-def plan_runs(request: Request) -> list[Job]:
+def plan_runs(request: Request) -> list[PaperRun]:
     """Every requested run once, in the order in which they are done: after the runs that it needs."""
-    found: dict[str, Job] = {}
+    found: dict[str, PaperRun] = {}
     for item in request.items:
-        for job in runs_of(item, request):
-            found.setdefault(job.key, job)
+        for run in runs_of(item, request):
+            found.setdefault(run.key, run)
     return list(found.values())
 
 
-def runs_of(item: str, request: Request) -> Iterator[Job]:
+def runs_of(item: str, request: Request) -> Iterator[PaperRun]:
     """The runs one table or figure needs."""
     if item == "table-datasets":
         named = [name for name in DATASETS if not request.datasets or name in request.datasets]
-        yield from (DataJob(request.scale.sources[name]) for name in named)
+        yield from (DataRun(request.scale.sources[name]) for name in named)
     elif item == "table-depth":
-        yield from depth_jobs(request)
+        yield from depth_runs(request)
     elif item == "figure-depth":
-        yield from depth_jobs(request)
-        yield from deep_jobs(request)
+        yield from depth_runs(request)
+        yield from deep_runs(request)
     elif item == "table-strategies":
         if request.includes("zinc", "gnas", SEARCHED_DEPTH):
-            yield strategies_job(request)
+            yield strategies_run(request)
     elif item in ENTRIES:
         for entry in sorted(entries(item, request), key=_order):
             seeds = range(request.searches if entry.model == "gnas" else 1)
-            yield from _with_needs(train_job(entry, request, seed) for seed in seeds)
+            yield from _with_needs(train_run(entry, request, seed) for seed in seeds)
     else:
         strategies = ("single-level", "darts1") if item == "figure-collapse" else ("single-level",)
         for name in DATASETS:
             if request.includes(name, "gnas"):
-                yield from (search_job(name, request, strategy) for strategy in strategies)
+                yield from (search_run(name, request, strategy) for strategy in strategies)
 
 
-def strategies_job(request: Request) -> StrategiesJob:
+def strategies_run(request: Request) -> StrategiesRun:
     """Strategies on ZINC under one budget."""
-    return StrategiesJob(request.scale.sources["zinc"], request.scale.depth(SEARCHED_DEPTH), STRATEGIES, request.scale)
+    return StrategiesRun(request.scale.sources["zinc"], request.scale.depth(SEARCHED_DEPTH), STRATEGIES, request.scale)
 
 
-def search_job(
+def search_run(
     dataset: str, request: Request, strategy: str = "single-level", depth: int = SEARCHED_DEPTH
-) -> SearchJob:
-    return SearchJob(
+) -> SearchRun:
+    return SearchRun(
         request.scale.sources[dataset], request.scale.depth(depth), strategy, 0, 0, request.scale, request.changes
     )
 
@@ -159,25 +159,25 @@ def grid(request: Request) -> list[int]:
     return [depth for depth in request.scale.grid if not request.depths or depth in request.depths]
 
 
-def depth_jobs(request: Request) -> Iterator[DepthJob]:
+def depth_runs(request: Request) -> Iterator[DepthRun]:
     """Algorithm 1 from every depth of the grid. ZINC alone, as in the paper."""
     if request.includes("zinc", "gnas"):
         for depth in grid(request):
-            yield DepthJob(request.scale.sources["zinc"], depth, 0, request.scale, request.changes)
+            yield DepthRun(request.scale.sources["zinc"], depth, 0, request.scale, request.changes)
 
 
-def deep_jobs(request: Request) -> Iterator[TrainJob]:
+def deep_runs(request: Request) -> Iterator[TrainRun]:
     """Hand-made networks of every depth of the grid."""
     for model in HAND_MADE[1:]:
         if request.includes("zinc", model):
-            yield from (hand_made_job("zinc", model, depth, request) for depth in grid(request))
+            yield from (hand_made_run("zinc", model, depth, request) for depth in grid(request))
 
 
-def hand_made_job(dataset: str, model: str, depth: int, request: Request) -> TrainJob:
+def hand_made_run(dataset: str, model: str, depth: int, request: Request) -> TrainRun:
     """A hand-made network of the benchmark's size, or smaller where the scale is."""
     scale, seeds = request.scale, request.training_seeds
     budget = 0 if scale.weights == 1 else scale.budget(budget_for(depth))
-    return TrainJob(scale.sources[dataset], seeds, None, model, depth, budget, scale, request.changes)
+    return TrainRun(scale.sources[dataset], seeds, None, model, depth, budget, scale, request.changes)
 
 
 def _order(entry: Entry) -> tuple[int, int]:
@@ -185,8 +185,8 @@ def _order(entry: Entry) -> tuple[int, int]:
     return DATASETS.index(entry.dataset), order.index(entry.model)
 
 
-def _with_needs(lines: Iterable[TrainJob]) -> Iterator[Job]:
-    for job in lines:
-        if job.of is not None:
-            yield job.of
-        yield job
+def _with_needs(lines: Iterable[TrainRun]) -> Iterator[PaperRun]:
+    for run in lines:
+        if run.of is not None:
+            yield run.of
+        yield run

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnas.paper.catalogue import Request, depth_jobs, entries, grid, hand_made_job, search_job
+from gnas.paper.catalogue import Request, depth_runs, entries, grid, hand_made_run, search_run
 from gnas.paper.lines import make_line, select_genotypes, summarise_run
 from gnas.paper.published import DATASETS, HAND_MADE, TITLES
 from gnas.paper.results import Results
@@ -93,20 +93,20 @@ def _depth(request: Request, results: Results) -> tuple[Figure, str] | None:
     _found_panel(left, found)
     _curves_panel(figure, right, curves)
     return figure, (
-        "Left: cells that aggregate in what was found, against the cells the search began with: after the first search, and "
-        "where Algorithm 1 ends. Right: test MAE against depth; the bar is one standard deviation over the seeds."
+        "Left: number of cells that aggregate, against the number of cells at the start: after the first search, and at the "
+        "end of Algorithm 1. Right: test MAE against depth; the bars show one standard deviation over the seeds."
     )
 
 
 def found_depths(request: Request, results: Results) -> tuple[dict[int, int], dict[int, int]]:
     """By initial depth: the depth of the first search, and the depth Algorithm 1 ends with."""
     first, last = {}, {}
-    for job in depth_jobs(request):
-        depth, one = results.find_first_depth(job), results.find_search(job)
+    for run in depth_runs(request):
+        depth, one = results.find_first_depth(run), results.find_search(run)
         if depth is not None:
-            first[job.start] = depth
+            first[run.start] = depth
         if one is not None:
-            last[job.start] = int(one.result["depth"])
+            last[run.start] = int(one.result["depth"])
     return first, last
 
 
@@ -121,7 +121,7 @@ def metric_curves(request: Request, results: Results) -> dict[str, dict[int, tup
     for model in HAND_MADE[1:]:
         points = {}
         for depth in sorted({*grid(request), *map(request.scale.depth, request.depths or (4, 16))}):
-            got, _ = summarise_run(hand_made_job("zinc", model, depth, request), "mae", results, {})
+            got, _ = summarise_run(hand_made_run("zinc", model, depth, request), "mae", results, {})
             if got is not None:
                 points[depth] = (got.mean, got.std)
         curves[TITLES[model]] = points
@@ -175,7 +175,7 @@ def _collapse(request: Request, results: Results) -> tuple[Figure, str] | None:
     for dataset in DATASETS:
         for strategy in ROWS:
             one = (
-                results.find_search(search_job(dataset, request, strategy))
+                results.find_search(search_run(dataset, request, strategy))
                 if request.includes(dataset, "gnas")
                 else None
             )
@@ -201,4 +201,4 @@ def _collapse(request: Request, results: Results) -> tuple[Figure, str] | None:
             panel.set_ylabel(ROWS[strategy][0], fontsize=9)
     add_legend(figure, handles, names, loc="outside upper center", ncols=len(names))
     rows = "; ".join(f"{name}: alphas by {loss}" for name, loss in ROWS.values()).capitalize()
-    return figure, f"Operations on the places of level 2, epoch by epoch. {rows}."
+    return figure, f"Operations on level 2 by epoch. {rows}."

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from gnas.arch.genotype import Genotype
 from gnas.model.task import higher_is_better
-from gnas.paper.catalogue import SEARCHED_DEPTH, Request, gnas_entry, search_job, train_job
-from gnas.paper.jobs import TrainJob
+from gnas.paper.catalogue import SEARCHED_DEPTH, Request, gnas_entry, search_run, train_run
 from gnas.paper.published import DATASETS, METRICS, Entry
 from gnas.paper.results import Results, TrainedNetwork
+from gnas.paper.runs import TrainRun
 from gnas.run.leaderboard import describe_lag
 
 
@@ -75,11 +75,11 @@ def printed_digits(metric: str) -> int:
 
 def make_line(entry: Entry, request: Request, results: Results, failed: Mapping[str, str]) -> Line:
     """A line from finished runs. Of several networks that can stand in it, validation chooses."""
-    return Line(entry, *summarise_run(train_job(entry, request), entry.metric_name, results, failed))
+    return Line(entry, *summarise_run(train_run(entry, request), entry.metric_name, results, failed))
 
 
 def summarise_run(
-    run: TrainJob, metric: str, results: Results, failed: Mapping[str, str]
+    run: TrainRun, metric: str, results: Results, failed: Mapping[str, str]
 ) -> tuple[LineResult | None, str]:
     """The figures of the network for a run, and what is missing."""
     reasons = [failed[one.key] for one in (run, run.of) if one is not None and one.key in failed]
@@ -95,7 +95,7 @@ def summarise_run(
     return summarise_network(best, run.seeds, len(pool)), "; ".join(state)
 
 
-def eligible_networks(run: TrainJob, results: Results) -> list[TrainedNetwork]:
+def eligible_networks(run: TrainRun, results: Results) -> list[TrainedNetwork]:
     """Trained networks that can stand in the line of a run: searched ones have no more weights than the paper's."""
     networks = results.list_networks(run)
     if run.of is None or not run.budget:
@@ -144,10 +144,10 @@ def select_genotypes(request: Request, results: Results) -> dict[str, Genotype]:
 
 
 def _select_genotype(dataset: str, request: Request, results: Results) -> Genotype | None:
-    run = train_job(gnas_entry(dataset, SEARCHED_DEPTH), request)
+    run = train_run(gnas_entry(dataset, SEARCHED_DEPTH), request)
     complete = [one for one in eligible_networks(run, results) if set(run.seeds) <= set(one.results)]
     if complete:
         best = choose_network(complete, METRICS[dataset]).architecture
         return best if isinstance(best, Genotype) else None
-    searches = (one.architecture for one in results.list_searches(search_job(dataset, request)))
+    searches = (one.architecture for one in results.list_searches(search_run(dataset, request)))
     return next((one for one in searches if isinstance(one, Genotype)), None)

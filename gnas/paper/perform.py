@@ -1,4 +1,4 @@
-"""Doing one run, by the same functions as ``gnas search``, ``train``, ``compare`` and ``depth``. A stopped one goes on."""
+"""Doing one run, by the same functions as ``gnas search``, ``train``, ``compare`` and ``depth``. A stopped run resumes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from gnas.data import Benchmark
 from gnas.data.benchmark import with_structure
 from gnas.errors import InputError
 from gnas.paper.archive import copy_run
-from gnas.paper.jobs import DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
 from gnas.paper.results import FinishedSearch, Results
+from gnas.paper.runs import DataRun, DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
 from gnas.paper.scale import GRID
+from gnas.run import layout
 from gnas.run.folder import Run
 from gnas.strategies import SearchProblem, SearchResult
 from gnas.strategies.base import SearchContext
@@ -30,7 +31,7 @@ OnEpoch = Callable[[Record], None] | None
 
 @dataclass(frozen=True)
 class Worker:
-    """Where and how runs are done. ``about`` is written into each folder: the command, the date."""
+    """Where and how runs are done. ``about`` is written to each folder: the command and the date."""
 
     out: Path
     results: Results
@@ -39,130 +40,136 @@ class Worker:
     should_stop: Callable[[], bool] | None = None
     about: dict[str, Any] = field(default_factory=dict)
 
-    def do(self, job: Job, benchmark: Benchmark) -> None:
-        """Do one run to its end; raises ``Interrupted`` where it was told to stop, and the run can go on later."""
-        if not isinstance(job, DataJob | StrategiesJob):
-            benchmark = with_structure(benchmark, job.changes.values.get("data", {}).get("structure"))
-        if isinstance(job, DataJob):
-            self._count(job, benchmark)
-        elif isinstance(job, SearchJob):
-            self.search(job, benchmark, self.on_epoch)
-        elif isinstance(job, DepthJob):
-            self._depth(job, benchmark)
-        elif isinstance(job, StrategiesJob):
-            self._strategies(job, benchmark)
+    def do(self, paper_run: PaperRun, benchmark: Benchmark) -> None:
+        """Do one run to its end. If ``should_stop`` returns True, it saves its state and raises ``Interrupted``."""
+        if not isinstance(paper_run, DataRun | StrategiesRun):
+            benchmark = with_structure(benchmark, paper_run.changes.values.get("data", {}).get("structure"))
+        if isinstance(paper_run, DataRun):
+            self._count(paper_run, benchmark)
+        elif isinstance(paper_run, SearchRun):
+            self.search(paper_run, benchmark, self.on_epoch)
+        elif isinstance(paper_run, DepthRun):
+            self._depth(paper_run, benchmark)
+        elif isinstance(paper_run, StrategiesRun):
+            self._strategies(paper_run, benchmark)
         else:
-            self._train(job, benchmark)
+            self._train(paper_run, benchmark)
 
-    def search(self, job: SearchJob, benchmark: Benchmark, on_epoch: OnEpoch) -> SearchResult:
-        """The result of a search: of a finished one if there is one, of this one otherwise."""
-        known = self.results.find_search(job)
+    def search(self, paper_run: SearchRun, benchmark: Benchmark, on_epoch: OnEpoch) -> SearchResult:
+        """The result of a finished search, or of this one."""
+        known = self.results.find_search(paper_run)
         if known is not None:
             return known.to_result()
-        settings = job.settings()
+        settings = paper_run.settings()
         config = self._config("search", benchmark, {"settings": settings.to_dict()})
-        with Run(self.out / job.folder, config, resume=True) as run:
+        with Run(self.out / paper_run.folder, config, resume=True) as run:
             self._describe(run, benchmark)
             result = search_part(run, benchmark, settings, self.device, "auto", False, on_epoch, self.should_stop)
             run.write_genotype(result.genotype)
             run.write_json("result", {"search": result.to_dict()})
         return result
 
-    def _count(self, job: DataJob, benchmark: Benchmark) -> None:
-        with Run(self.out / job.folder, self._config("data", benchmark, {}), resume=True) as run:
+    def _count(self, paper_run: DataRun, benchmark: Benchmark) -> None:
+        with Run(self.out / paper_run.folder, self._config("data", benchmark, {}), resume=True) as run:
             self._describe(run)
             run.write_json("result", summarise(benchmark))
 
-    def _depth(self, job: DepthJob, benchmark: Benchmark) -> None:
-        folder, settings = self.out / job.folder, job.search(job.start).settings()
+    def _depth(self, paper_run: DepthRun, benchmark: Benchmark) -> None:
+        folder, settings = self.out / paper_run.folder, paper_run.search(paper_run.start).settings()
         search_depth(
             benchmark,
             settings.space.search_space(),
-            _Shared(self, job, benchmark),
-            start=job.start,
-            limit=max(job.start, *GRID),
+            _SharedSearches(self, paper_run, benchmark),
+            start=paper_run.start,
+            limit=max(paper_run.start, *GRID),
             folder=folder,
-            resume=(folder / "config.yaml").exists(),
+            resume=layout.is_run(folder),
             channels=settings.space.channels,
-            seed=job.seed,
+            seed=paper_run.seed,
             device=self.device,
             on_epoch=self.on_epoch,
             should_stop=self.should_stop,
         )
         self._describe(Run(folder), benchmark)
 
-    def _strategies(self, job: StrategiesJob, benchmark: Benchmark) -> None:
-        settings, budget = job.settings(), job.budget()
-        told = {"strategies": list(job.strategies), "seeds": list(job.seeds), "budget": asdict(budget)}
-        with Run(self.out / job.folder, self._config("compare", benchmark, told), resume=True) as run:
+    def _strategies(self, paper_run: StrategiesRun, benchmark: Benchmark) -> None:
+        settings, budget = paper_run.settings(), paper_run.budget()
+        comparison = {
+            "strategies": list(paper_run.strategies),
+            "seeds": list(paper_run.seeds),
+            "budget": asdict(budget),
+        }
+        with Run(self.out / paper_run.folder, self._config("compare", benchmark, comparison), resume=True) as run:
             self._describe(run, benchmark)
             result = compare_strategies(
                 benchmark,
-                {name: chosen_strategy(settings, name) for name in job.strategies},
+                {name: chosen_strategy(settings, name) for name in paper_run.strategies},
                 budget,
-                job.seeds,
+                paper_run.seeds,
                 run.path,
                 space=settings.space.search_space(),
                 channels=settings.space.channels,
-                num_cells=job.cells,
+                num_cells=paper_run.cells,
                 device=self.device,
                 on_epoch=self.on_epoch,
                 should_stop=self.should_stop,
             )
             run.write_json("result", {"strategies": result.to_dict()["rows"]})
 
-    def _train(self, job: TrainJob, benchmark: Benchmark) -> None:
-        folder, settings = self.out / job.folder, job.settings()
+    def _train(self, paper_run: TrainRun, benchmark: Benchmark) -> None:
+        folder, settings = self.out / paper_run.folder, paper_run.settings()
         source = None
-        if job.of is None:
-            candidate = hand_made(job.model, benchmark, job.layers, job.budget or None)
+        if paper_run.of is None:
+            candidate = hand_made(paper_run.model, benchmark, paper_run.layers, paper_run.budget or None)
         else:
-            source = self._found(job.of)
-            self._bring(job, source, benchmark)
-            candidate = found(source.architecture, benchmark, settings, job.model)
-        if job.of is None or job.folder != job.of.folder:
-            told = {"network": f"{job.model}: {candidate.title}", "settings": settings.protocol_dict()}
-            with Run(folder, self._config("train", benchmark, told), resume=True) as run:
+            source = self._read_search(paper_run.of)
+            self._copy_search(paper_run, source, benchmark)
+            candidate = found(source.architecture, benchmark, settings, paper_run.model)
+        if paper_run.of is None or paper_run.folder != paper_run.of.folder:
+            network = {"network": f"{paper_run.model}: {candidate.title}", "settings": settings.protocol_dict()}
+            with Run(folder, self._config("train", benchmark, network), resume=True) as run:
                 self._describe(run, benchmark)
                 if source is not None:
                     run.write_genotype(as_built(source.architecture, settings))
-        known, here = self.results.find_trainings(job), folder / "trained" / job.model
-        seeds = [seed for seed in job.seeds if seed not in known or (here / f"seed-{seed}" / "result.json").exists()]
+        known, here = self.results.find_trainings(paper_run), layout.list_trainings(folder, paper_run.model)
+        seeds = [s for s in paper_run.seeds if s not in known or (s in here and layout.is_finished(here[s]))]
         if not seeds:  # another process has just trained the same network for another line
             return
         board = compare(
             benchmark,
             [candidate],
             train_config(settings, benchmark.patience),
-            seeds,  # less those that are kept elsewhere; those finished here are only collected
+            seeds,  # without those that are finished in another place; those finished here are only collected
             folder,
             device=self.device,
             on_epoch=self.on_epoch,
             should_stop=self.should_stop,
         )
         result = {} if source is None else {"search": source.result}
-        if not isinstance(job.of, DepthJob) or job.folder != job.of.folder:  # there it is the result of Algorithm 1
+        if (
+            not isinstance(paper_run.of, DepthRun) or paper_run.folder != paper_run.of.folder
+        ):  # there it is the result of Algorithm 1
             Run(folder).write_json("result", {**result, "leaderboard": board.to_dict()})
 
-    def _found(self, of: SearchJob | DepthJob) -> FinishedSearch:
+    def _read_search(self, of: SearchRun | DepthRun) -> FinishedSearch:
         source = self.results.find_search(of)
         if source is None:
-            raise InputError(f"{of.title}: not finished, and this network needs it")
+            raise InputError(f"{of.key}: this search is not finished, and the network needs its result")
         return source
 
-    def _bring(self, job: TrainJob, source: FinishedSearch, benchmark: Benchmark) -> None:
-        """A search that is kept elsewhere is copied here, so that the folder of its training is whole."""
-        folder = self.out / job.folder
-        home = source.folder.parent if isinstance(job.of, SearchJob) else source.folder
-        if job.of is not None and job.folder == job.of.folder and home.resolve() != folder.resolve():
+    def _copy_search(self, paper_run: TrainRun, source: FinishedSearch, benchmark: Benchmark) -> None:
+        """Copy a search of another place here, so that the folder of its training is complete."""
+        folder = self.out / paper_run.folder
+        home = source.folder.parent if isinstance(paper_run.of, SearchRun) else source.folder
+        if paper_run.of is not None and paper_run.folder == paper_run.of.folder and home.resolve() != folder.resolve():
             copy_run(home, folder, trained=False)
-            if not (folder / "config.yaml").exists():  # of a search that stood alone
+            if not layout.is_run(folder):  # the search was not part of a run
                 with Run(folder, self._config("search", benchmark, {})) as run:
                     self._describe(run, benchmark)
             Run(folder).write_genotype(source.architecture)
 
-    def _config(self, job: str, benchmark: Benchmark, told: dict[str, Any]) -> dict[str, Any]:
-        return {"job": job, "dataset": benchmark.name, **told}
+    def _config(self, job: str, benchmark: Benchmark, more: dict[str, Any]) -> dict[str, Any]:
+        return {"job": job, "dataset": benchmark.name, **more}
 
     def _describe(self, run: Run, benchmark: Benchmark | None = None) -> None:
         if benchmark is not None:
@@ -172,15 +179,15 @@ class Worker:
             run.write_json("command", self.about)
 
 
-class _Shared:
-    """A strategy for Algorithm 1 whose searches are jobs of their own: none is repeated that any table or figure had."""
+class _SharedSearches:
+    """A strategy for Algorithm 1 whose searches are runs of their own, so that none is done twice."""
 
     name = "single-level"
 
-    def __init__(self, worker: Worker, job: DepthJob, benchmark: Benchmark) -> None:
-        self.worker, self.job, self.benchmark = worker, job, benchmark
+    def __init__(self, worker: Worker, depth_run: DepthRun, benchmark: Benchmark) -> None:
+        self.worker, self.depth_run, self.benchmark = worker, depth_run, benchmark
 
     def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
-        note = context.on_epoch
-        plain = None if note is None else lambda record: note({k: v for k, v in record.items() if k != "stage"})
-        return self.worker.search(self.job.search(problem.num_cells), self.benchmark, plain)
+        report = context.on_epoch
+        on_epoch = None if report is None else lambda record: report({k: v for k, v in record.items() if k != "stage"})
+        return self.worker.search(self.depth_run.search(problem.num_cells), self.benchmark, on_epoch)

@@ -15,8 +15,8 @@ from gnas.arch.architecture import Architecture
 from gnas.errors import InputError
 from gnas.files import is_number
 from gnas.paper.archive import unpack_archive
-from gnas.paper.jobs import NO_CHANGES, DataJob, DepthJob, Job, SearchJob, StrategiesJob, TrainJob
 from gnas.paper.published import read_published
+from gnas.paper.runs import NO_CHANGES, DataRun, DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
 from gnas.paper.scale import SEEDS
 from gnas.run import layout
 from gnas.run.record import (
@@ -116,16 +116,16 @@ class Results:
 
     # -- what a run has given ----------------------------------------------------------------------------------------
 
-    def is_done(self, run: Job) -> bool:
-        if isinstance(run, DataJob):
+    def is_done(self, run: PaperRun) -> bool:
+        if isinstance(run, DataRun):
             return self.find_data(run) is not None
-        if isinstance(run, TrainJob):
+        if isinstance(run, TrainRun):
             return len(self.find_trainings(run)) == len(run.seeds)
-        if isinstance(run, StrategiesJob):
+        if isinstance(run, StrategiesRun):
             return self.find_strategies(run) is not None
         return self.find_search(run) is not None
 
-    def find_data(self, run: DataJob) -> dict[str, Any] | None:
+    def find_data(self, run: DataRun) -> dict[str, Any] | None:
         """Counts of a dataset: of the run that counts, or of any other run on it."""
         name = Path(run.folder).name
         for folder in self.dataset_folders(run.source.folder):
@@ -135,25 +135,25 @@ class Results:
                     return data
         return None
 
-    def find_search(self, run: SearchJob | DepthJob) -> FinishedSearch | None:
+    def find_search(self, run: SearchRun | DepthRun) -> FinishedSearch | None:
         """The result of a search or of Algorithm 1."""
         return next(filter(None, (_read_search(folder, run) for folder in self.run_folders(run.folder))), None)
 
-    def find_first_depth(self, run: DepthJob) -> int | None:
+    def find_first_depth(self, run: DepthRun) -> int | None:
         """Depth of the first search of Algorithm 1. It can be known before the algorithm ends."""
         end, first = self.find_search(run), self.find_search(run.search(run.start))
         if end is not None:
             return end.rounds[0].searched
         return None if first is None else first.architecture.depth()
 
-    def find_strategies(self, run: StrategiesJob) -> StrategyComparison | None:
+    def find_strategies(self, run: StrategiesRun) -> StrategyComparison | None:
         """The comparison, once every strategy has run from every seed."""
         for folder in self.run_folders(run.folder):
             if (folder / "strategies.json").exists():
                 return StrategyComparison.load(folder)
         return None
 
-    def find_trainings(self, run: TrainJob) -> SeedResults:
+    def find_trainings(self, run: TrainRun) -> SeedResults:
         """Results of the run's seeds that are finished. For a found network, those of another network do not count."""
         search = None if run.of is None else self.find_search(run.of)
         if run.of is not None and search is None:
@@ -166,14 +166,14 @@ class Results:
             results = self._rows.get((run.source.folder, run.model, run.layers), ("", {}))[1] | results
         return {seed: results[seed] for seed in run.seeds if seed in results}
 
-    def training_folders(self, run: TrainJob) -> list[str]:
+    def training_folders(self, run: TrainRun) -> list[str]:
         """The folders of a network's trainings: its own, and for Algorithm 1 that of its last search too.
 
         The result of that search is also trained for the line with that number of cells. If that line allows the same
         number of weights, both are the same network and no second training is needed.
         """
         folders, scale = [run.folder], run.scale
-        if isinstance(run.of, DepthJob) and (end := self.find_search(run.of)) is not None:
+        if isinstance(run.of, DepthRun) and (end := self.find_search(run.of)) is not None:
             last = end.rounds[-1]
             lines = [e for e in read_published() if e.model == "gnas" and scale.sources[e.dataset] == run.source]
             budgets = {scale.budget(e.budget) for e in lines if scale.depth(e.depth) == last.initial}
@@ -184,7 +184,7 @@ class Results:
 
     # -- everything that can stand in a line -------------------------------------------------------------------------
 
-    def list_networks(self, run: TrainJob) -> list[TrainedNetwork]:
+    def list_networks(self, run: TrainRun) -> list[TrainedNetwork]:
         """Every trained network that can stand in the line of this run: of other search seeds and settings too."""
         if run.of is None:
             results = self.find_trainings(run)
@@ -210,7 +210,7 @@ class Results:
                     merged[key] = first.merge(network)
         return list(merged.values())
 
-    def list_searches(self, run: SearchJob) -> list[FinishedSearch]:
+    def list_searches(self, run: SearchRun) -> list[FinishedSearch]:
         """Finished searches with this strategy and number of cells, of any seed and settings, in the order of names."""
         found: dict[str, FinishedSearch] = {}
         for folder in self._similar_folders(run, Path(run.folder).name):
@@ -219,7 +219,7 @@ class Results:
                 found.setdefault(folder.name, search)
         return [found[name] for name in sorted(found)]
 
-    def _similar_folders(self, run: SearchJob | DepthJob, own: str) -> Iterator[Path]:
+    def _similar_folders(self, run: SearchRun | DepthRun, own: str) -> Iterator[Path]:
         """Run folders of searches that differ from ``run`` in seed and settings only, and those with the name ``own``."""
         for dataset in self.dataset_folders(run.source.folder):
             yield from (one for one in sorted(dataset.glob("*")) if one.name == own or _is_similar(one, run))
@@ -253,10 +253,10 @@ def _parse_row(row: Mapping[str, str]) -> tuple[str, SeedResults]:
     }
 
 
-def _is_similar(folder: Path, run: SearchJob | DepthJob) -> bool:
+def _is_similar(folder: Path, run: SearchRun | DepthRun) -> bool:
     """Whether the search behind a run folder has the strategy and number of cells, or the first depth, of ``run``."""
     search = _read_search_values(folder)
-    if isinstance(run, SearchJob):
+    if isinstance(run, SearchRun):
         formulas = search.get("formulas")
         return search.get("strategy") == run.strategy and isinstance(formulas, list) and len(formulas) == run.cells
     rounds = search.get("rounds")
@@ -271,8 +271,8 @@ def _read_search_values(folder: Path) -> dict[str, Any]:
     return search if isinstance(search, dict) else {}
 
 
-def _read_search(folder: Path, run: SearchJob | DepthJob) -> FinishedSearch | None:
-    folder = layout.search_folder(folder) if isinstance(run, SearchJob) else folder
+def _read_search(folder: Path, run: SearchRun | DepthRun) -> FinishedSearch | None:
+    folder = layout.search_folder(folder) if isinstance(run, SearchRun) else folder
     result = _read_values(folder, "result")
     if result is None:
         return None
@@ -303,9 +303,17 @@ def _read_trainings(folder: Path, model: str, architecture: Architecture | None)
         missing = [name for name in FIGURES if not is_number(values.get(name))]
         if missing:
             raise InputError(f"{one / layout.RESULT}: has no {missing[0]}; remove the folder and run it again")
-        if architecture is None or _is_of(architecture, read_run_config(one)):
+        if architecture is None or _is_trained(architecture, read_run_config(one)):
             found[seed] = TrainingFigures.from_dict(values, one / layout.RESULT)
     return found
+
+
+def _is_trained(architecture: Architecture, config: Mapping[str, Any]) -> bool:
+    """Whether a training with these settings is one of this architecture."""
+    trained = config.get("architecture")
+    if isinstance(trained, dict):
+        return trained.get("id") == architecture.id
+    return str(config.get("describe", "")).partition(",")[0] == architecture.title  # version 0.1 wrote a text
 
 
 def _read_device(folder: Path) -> str:
@@ -318,11 +326,3 @@ def _read_values(folder: Path, name: str) -> dict[str, Any] | None:
     if values is not None and not isinstance(values, dict):
         raise InputError(f"{folder / f'{name}.json'}: expected names and values")
     return values
-
-
-def _is_of(architecture: Architecture, config: dict[str, Any]) -> bool:
-    """Whether a training with these settings is of this architecture. Version 0.1 wrote its title, in words."""
-    about = config.get("architecture")
-    return (
-        architecture.id == about.get("id") if about else architecture.title == config.get("describe", "").split(",")[0]
-    )

@@ -1,4 +1,4 @@
-"""How large the reproduction is: the paper's own size, or minutes on a CPU by the same code on small data."""
+"""The size of the reproduction: that of the paper, or a quick one with small data by the same code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GRID = tuple(range(2, 25, 2))  # depths of the figure on depth
 
 @dataclass(frozen=True)
 class Source:
-    """What is loaded for one of the paper's datasets."""
+    """The dataset that is loaded for one of the paper's."""
 
     name: str
     seed: int = 0
@@ -30,7 +30,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Scale:
-    """What the paper's datasets, depths, widths and epochs become. ``depths`` is by the paper's depth."""
+    """Datasets, depths, widths and epochs in place of the paper's. The keys of ``depths`` are the paper's depths."""
 
     name: str
     sources: Mapping[str, Source]

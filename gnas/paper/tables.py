@@ -9,12 +9,12 @@ from typing import Any
 
 from gnas.data.benchmarks import find_facts
 from gnas.model.task import decimals
-from gnas.paper.catalogue import ENTRIES, SEARCHED_DEPTH, Request, depth_jobs, entries, standard_job, strategies_job
+from gnas.paper.catalogue import ENTRIES, SEARCHED_DEPTH, Request, depth_runs, entries, standard_run, strategies_run
 from gnas.paper.findings import check_findings, count_operations
-from gnas.paper.jobs import DataJob
 from gnas.paper.lines import NOT_RUN, Line, LineResult, make_line, printed_digits, select_genotypes
 from gnas.paper.published import DATASETS, TITLES
 from gnas.paper.results import Results
+from gnas.paper.runs import DataRun
 from gnas.run.table import NONE, Column, Table, show_count
 from gnas.run.words import duration, format_metric, format_spread, unit
 
@@ -169,7 +169,7 @@ def _remarks_on(result: LineResult, line: Line, request: Request) -> list[str]:
     words = []
     if result.chosen_from > 1:
         words.append(f"best of {result.chosen_from} networks by validation: {result.run}")
-    elif result.run != Path(standard_job(line.entry, request).folder).name:
+    elif result.run != Path(standard_run(line.entry, request).folder).name:
         words.append(result.run)
     if result.cells is not None and result.depth != result.cells:
         words.append(f"{result.depth} of {result.cells} cells aggregate")
@@ -183,7 +183,7 @@ def datasets_table(request: Request, results: Results, failed: Failures) -> list
     """Graphs and nodes of the datasets."""
     rows, notes = [], []
     for name in (name for name in DATASETS if not request.datasets or name in request.datasets):
-        facts, run = find_facts(name), DataJob(request.scale.sources[name])
+        facts, run = find_facts(name), DataRun(request.scale.sources[name])
         data = results.find_data(run)
         row: dict[str, Any] = {"dataset": name, "task": f"{facts.task.level} {facts.task.kind}"}
         row |= {"paper_graphs": sum(facts.graphs), "paper_nodes": f"{facts.smallest}-{facts.largest}"}
@@ -236,7 +236,7 @@ def operations_tables(request: Request, results: Results, failed: Failures) -> l
 
 def strategies_table(request: Request, results: Results, failed: Failures) -> list[PaperTable]:
     """Strategies on ZINC under one budget, by validation."""
-    run = strategies_job(request)
+    run = strategies_run(request)
     comparison = results.find_strategies(run)
     if comparison is None:
         return [PaperTable(Table.from_records(("strategy",), ()), notes=(f"{_why_missing(run.key, failed)}.",))]
@@ -246,7 +246,7 @@ def strategies_table(request: Request, results: Results, failed: Failures) -> li
 def depth_table(request: Request, results: Results, failed: Failures) -> list[PaperTable]:
     """Where Algorithm 1 ends, by the depth it starts with."""
     rows: list[dict[str, Any]] = []
-    for run in depth_jobs(request):
+    for run in depth_runs(request):
         end, first = results.find_search(run), results.find_first_depth(run)
         result = {} if end is None else end.result
         why = _why_missing(run.key, failed)
@@ -270,8 +270,8 @@ def depth_table(request: Request, results: Results, failed: Failures) -> list[Pa
 def _describe_end(rows: Sequence[Mapping[str, Any]]) -> str:
     low, high = SETTLES
     late = [row["depth"] for row in rows if row["depth"] is not None and row["start"] > low]
-    here = f"here they end between {min(late)} and {max(late)}" if late else "none of those was run here"
-    return f"The paper: from more than {low} cells the depth settles between {low} and {high}; {here}."
+    here = f"here these runs end between {min(late)} and {max(late)}" if late else "none of these was run here"
+    return f"In the paper, starts with more than {low} cells end between {low} and {high} cells; {here}."
 
 
 MAKERS: dict[str, Callable[[Request, Results, Failures], list[PaperTable]]] = {

@@ -34,11 +34,10 @@ from gnas.jobs.codec import decode, read_graphs
 from gnas.jobs.job import check_below
 from gnas.jobs.messages import Order
 from gnas.model.build import build_network
-from gnas.paper import Results, draw_item, plan_runs
+from gnas.paper import Results, draw_item, plan_runs, read_failures
 from gnas.paper.archive import copy_run
 from gnas.paper.estimate import Estimator
-from gnas.paper.failures import read_failed
-from gnas.paper.jobs import TrainJob
+from gnas.paper.runs import TrainRun
 from gnas.report import write_report
 from gnas.run import checkpoint
 from gnas.run.folder import Run
@@ -124,7 +123,7 @@ def _colours(folder: Path, split: str) -> None:
 def _paper(root: Path) -> None:
     """Kept runs of a reproduction, one that failed, rows of a table, a comparison of strategies."""
     with tempfile.TemporaryDirectory() as out:
-        done(PAPER, Path(out), keep=root / "archives", about={"command": "gnas reproduce"})
+        done(PAPER, Path(out), archive=root / "archives", about={"command": "gnas reproduce"})
         for run in (Path(out) / "zinc").iterdir():
             copy_run(run, root / "paper" / "zinc" / run.name)
     (root / "paper" / "failed.json").write_text('{"zinc/gin-4 seeds 41": "no data"}')
@@ -156,13 +155,13 @@ def _work(root: Path) -> None:
 def _finished(root: Path, place: str = "paper") -> object:
     results, asked = Results([root / place]), plan_runs(PAPER)
     found = [(results.is_done(job), results.devices(job.folder)) for job in asked]
-    return found, [results.list_networks(job) for job in asked if isinstance(job, TrainJob)]
+    return found, [results.list_networks(job) for job in asked if isinstance(job, TrainRun)]
 
 
 def _drawn(root: Path) -> object:
     results, asked = Results([root / "paper"]), plan_runs(PAPER)
     estimates = list(map(Estimator(results, "cpu", asked), asked))
-    return estimates, draw_item("table-zinc", PAPER, results, read_failed(results.places), root / "drawn")
+    return estimates, draw_item("table-zinc", PAPER, results, read_failures(results.places), root / "drawn")
 
 
 def _trial(root: Path) -> object:
@@ -259,7 +258,7 @@ READERS: dict[str, tuple[str, Reader]] = {
         "paper/zinc/single-level",
         lambda root: [copy_run(f, root / "kept") for f in (root / "paper/zinc").iterdir()],
     ),
-    "failed runs": ("paper/failed.json", lambda root: read_failed([root / "paper"])),
+    "failed runs": ("paper/failed.json", lambda root: read_failures([root / "paper"])),
     "orders": ("jobs/orders.jsonl", _orders),
     "trial": ("jobs/", _trial),
     "new data": ("molecules.csv", _encoded),

@@ -8,10 +8,10 @@ from papers import wanted
 from gnas.errors import InputError
 from gnas.paper import ITEMS, PAPER, QUICK, Changes, Request, plan_runs
 from gnas.paper.catalogue import runs_of
-from gnas.paper.jobs import DepthJob, SearchJob, TrainJob
 from gnas.paper.published import HAND_MADE, read_published
+from gnas.paper.runs import DepthRun, SearchRun, TrainRun
 
-# The figures to reach, written down apart from paper.csv: dataset, depth, weights, metric, hours of search and training.
+# The figures to reach, written down apart from published.csv: dataset, depth, weights, metric, hours of search and training.
 TO_REACH = {
     ("zinc", 4): (410_000, 0.276, 0.35, 0.20),
     ("zinc", 8): (820_000, 0.266, 0.72, 0.39),
@@ -59,7 +59,7 @@ def test_equal_runs_are_one():
 def test_what_a_run_needs_stands_before_it():
     seen = set()
     for job in plan_runs(Request(searches=2)):
-        if isinstance(job, TrainJob) and job.of is not None:
+        if isinstance(job, TrainRun) and job.of is not None:
             assert job.of.key in seen
         seen.add(job.key)
 
@@ -121,10 +121,10 @@ def test_lists_have_no_brackets_in_a_folders_name():
 
 def test_a_found_network_may_have_the_papers_weights_and_no_more():
     for job in plan_runs(Request(items=("table-zinc",), methods=("gnas",))):
-        if isinstance(job, TrainJob) and isinstance(job.of, SearchJob):
+        if isinstance(job, TrainRun) and isinstance(job.of, SearchRun):
             assert job.budget == TO_REACH["zinc", job.layers][0]
-        elif isinstance(job, TrainJob):
-            assert isinstance(job.of, DepthJob)
+        elif isinstance(job, TrainRun):
+            assert isinstance(job.of, DepthRun)
             assert job.budget == TO_REACH["zinc", 12][0]
 
 

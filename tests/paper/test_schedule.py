@@ -1,4 +1,4 @@
-"""Runs are done once, go on where they stopped, and a failed one is listed while the rest is done."""
+"""Runs are done once, here or on workers, resume after a stop, and a failed one does not stop the others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 import small
-from papers import done, files, load, untimed, wanted
+import yaml
+from papers import TINY, done, files, load, untimed, wanted
 
 from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
-from gnas.paper import Changes, Results, plan_runs
-from gnas.paper.scale import Source
+from gnas.jobs import Storage, open_runner
+from gnas.jobs.codec import decode, encode
+from gnas.paper import PAPER, QUICK, Changes, Request, Results, perform_runs, plan_runs
+from gnas.paper.runs import DepthRun, SearchRun, TrainRun
+from gnas.paper.scale import Scale, Source
+from gnas.paper.schedule import make_jobs
 from gnas.run.folder import Run
 
 LINE = {"methods": ("gnas",), "depths": (4,)}
@@ -111,7 +116,7 @@ def test_more_seeds_are_added_to_a_run(tmp_path: Path) -> None:
 def test_kept_files_are_small_ones_and_enough(tmp_path: Path) -> None:
     asked = wanted("table-zinc", "figure-depth", "table-strategies", methods=("gnas",), depths=(4, 16, 2), seeds=(41,))
     out, kept = tmp_path / "out", tmp_path / "kept"
-    outcome, _ = done(asked, out, keep=kept)
+    outcome, _ = done(asked, out, archive=kept)
     assert not outcome.failed
     assert {path.name for path in kept.iterdir()} == {"zinc.jsonl", "zinc-histories.jsonl.gz"}
     shutil.rmtree(out)
@@ -122,7 +127,7 @@ def test_kept_files_are_small_ones_and_enough(tmp_path: Path) -> None:
 
 def test_a_network_is_trained_from_a_search_kept_elsewhere(tmp_path: Path) -> None:
     out, kept = tmp_path / "out", tmp_path / "kept"
-    done(wanted("figure-architectures", datasets=("zinc",)), tmp_path / "first", keep=kept)
+    done(wanted("figure-architectures", datasets=("zinc",)), tmp_path / "first", archive=kept)
     outcome, _ = done(wanted("table-zinc", **LINE), out, kept=(kept,))
     assert outcome.done == ("zinc/single-level-1-seed0 seeds 41, 95",)
     here, there = (Run(place / "zinc" / "single-level-1-seed0").genotype() for place in (out, tmp_path / "first"))
@@ -135,7 +140,7 @@ def test_a_network_is_trained_otherwise_beside_the_first(tmp_path: Path) -> None
     outcome, _ = done(wanted("table-zinc", changes=Changes({"dropout": 0.2}), **LINE), tmp_path)
     assert outcome.done == ("zinc/single-level-1-seed0-dropout0.2 seeds 41, 95",)  # the search was there
     config = Run(tmp_path / "zinc/single-level-1-seed0-dropout0.2/trained/gnas/seed-41").config
-    assert config["describe"].endswith("dropout 0.2")
+    assert config["architecture"]["dropout"] == 0.2
     here, there = (Run(tmp_path / f"zinc/single-level-1-seed0{end}").genotype() for end in ("", "-dropout0.2"))
     assert here is not None
     assert here == there
@@ -198,11 +203,106 @@ def test_algorithm_1_shares_its_searches(tmp_path: Path) -> None:
 def test_a_result_of_another_genotype_does_not_count(tmp_path: Path) -> None:
     asked = wanted("table-zinc", **LINE)
     done(asked, tmp_path)
-    config = tmp_path / "zinc/single-level-1-seed0/trained/gnas/seed-41/config.yaml"
-    text = config.read_text()
-    config.write_text(text.replace("genotype ", "genotype 0000000000 not "))
     search, train = plan_runs(asked)
-    assert set(Results([tmp_path]).find_trainings(train)) == {41, 95}  # type: ignore[arg-type]
-    genotype = Results([tmp_path]).find_search(search).architecture.id  # type: ignore[union-attr,arg-type]
-    config.write_text(text.replace(genotype, "0000000000"))
+    architecture = Results([tmp_path]).find_search(search).architecture  # type: ignore[union-attr,arg-type]
+    config = tmp_path / "zinc/single-level-1-seed0/trained/gnas/seed-41/config.yaml"
+    values = yaml.safe_load(config.read_text())
+    del values["architecture"]
+    for text, seeds in ((f"{architecture.title}, channels 4, dropout 0.0", {41, 95}), ("genotype 0000000000", {95})):
+        config.write_text(yaml.safe_dump({**values, "describe": text}))  # as version 0.1 wrote it
+        assert set(Results([tmp_path]).find_trainings(train)) == seeds  # type: ignore[arg-type]
+    config.write_text(yaml.safe_dump({**values, "architecture": {"kind": "found", "id": "0000000000"}}))
     assert set(Results([tmp_path]).find_trainings(train)) == {95}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("scale", [PAPER, QUICK], ids=lambda one: one.name)
+def test_every_run_can_be_sent_to_a_worker(scale: Scale) -> None:
+    asked = plan_runs(Request(scale=scale))
+    assert {run.kind for run in asked} >= {"search", "train", "depth"}
+    for run in asked:
+        again = decode(json.loads(json.dumps(encode(run))))
+        assert (again, again.key, again.folder) == (run, run.key, run.folder)
+        if hasattr(run, "settings"):
+            assert again.settings() == run.settings()
+
+
+def test_runs_that_use_the_same_folder_wait_for_each_other(tmp_path: Path) -> None:
+    zinc = Source("zinc")
+    depth, four, other = DepthRun(zinc, 4), SearchRun(zinc, 4), SearchRun(zinc, 4, seed=1)
+    train = TrainRun(zinc, (41,), four, changes=Changes({"dropout": 0.2}))
+    asked = [depth, four, SearchRun(zinc, 8), other, train]
+    with open_runner(tmp_path) as runner:
+        jobs = dict(zip(asked, make_jobs(asked, Results([tmp_path]), runner, load, {}), strict=True))
+    assert jobs[depth].conflicts(jobs[four])
+    assert jobs[train].conflicts(jobs[four])
+    assert not jobs[four].conflicts(jobs[SearchRun(zinc, 8)])
+    assert not jobs[depth].conflicts(jobs[other])
+
+
+@pytest.mark.filterwarnings("ignore:epoch")
+def test_runs_on_workers_are_the_same(tmp_path: Path) -> None:
+    asked = wanted("table-zinc", methods=("gnas", "gcn"), depths=(4,))
+    done(asked, tmp_path / "here")
+    ended: list[str] = []
+    apart = {"on": "local:2", "archive": tmp_path / "kept", "on_run": lambda run: ended.append(run.key)}
+    outcome, _ = done(asked, tmp_path / "workers", **apart)
+    assert sorted(outcome.done) == sorted(ended) == sorted(run.key for run in plan_runs(asked))
+    assert not outcome.failed
+    again, _ = done(asked, tmp_path / "workers", load=lambda source: pytest.fail("again"))
+    assert again.done == ()
+    assert untimed(tmp_path / "workers") == untimed(tmp_path / "here")
+    assert all(map(Results([tmp_path / "kept"]).is_done, plan_runs(asked)))
+
+
+@pytest.mark.filterwarnings("ignore:epoch")
+def test_runs_at_a_url_resume_on_an_empty_machine(tmp_path: Path) -> None:
+    """A search, what is trained of it, and Algorithm 1, whose searches are folders of their own."""
+    asked = [*plan_runs(wanted("table-zinc", methods=("gnas",), depths=(4,))), DepthRun(Source("zinc"), 2, 0, TINY)]
+    out, url = tmp_path / "alone", f"memory://{tmp_path.name}"
+    with open_runner(out) as runner:
+        perform_runs(asked, Results([out]), runner, load=load)
+    left = [len(asked)]
+    for number in range(20):  # machine after machine, each stopped after its first run
+        out, storage = tmp_path / f"machine-{number}", Storage(url)
+        storage.pull("", out)
+        with open_runner(out, "here", sync=storage) as runner:
+            ended: list[object] = []
+            outcome = perform_runs(
+                *(asked, Results([out]), runner),
+                load=load,
+                on_run=ended.append,
+                should_stop=lambda ended=ended: bool(ended),
+            )
+            runner.push_own_files()
+        assert not outcome.failed
+        left.append(sum(not Results([out]).is_done(run) for run in asked))
+        if not left[-1]:
+            break
+    assert left == sorted(left, reverse=True)
+    assert len(left) > 2
+    assert untimed(out) == untimed(tmp_path / "alone")
+    Storage(url).pull("", tmp_path / "at-the-url")
+    assert untimed(tmp_path / "at-the-url") == untimed(out)
+    outside = out / asked[-1].search(2).folder  # type: ignore[union-attr]
+    assert (outside / "search" / "result.json").exists()
+
+
+@pytest.mark.filterwarnings("ignore:epoch")
+def test_runs_of_other_places_reach_a_worker(tmp_path: Path) -> None:
+    asked = wanted("table-zinc", methods=("gnas",), depths=(4,), seeds=(41,))
+    before = wanted("table-zinc", methods=("gnas",), depths=(4,), seeds=(95,))
+    done(before, tmp_path / "before", archive=tmp_path / "kept")
+    outcome, _ = done(asked, tmp_path / "out", (tmp_path / "kept",), sync=f"memory://{tmp_path.name}")
+    assert [key.partition(" ")[2] for key in outcome.done] == ["seeds 41"]
+    assert untimed(tmp_path / "before").keys() <= untimed(tmp_path / "out").keys()
+
+
+@pytest.mark.parametrize("on", ["here", "local:1"])
+def test_data_that_cannot_be_loaded_fails_its_runs_only(on: str, tmp_path: Path) -> None:
+    def broken(source: Source) -> Benchmark:
+        raise OSError("the disk is gone")
+
+    outcome, _ = done(wanted("table-zinc", methods=("gcn",), depths=(4,)), tmp_path, on=on, load=broken)
+    assert outcome.done == ()
+    (reason,) = outcome.failed.values()
+    assert reason.startswith("OSError: the disk is gone")

@@ -1,4 +1,4 @@
-"""Runs as values: what is searched, trained or counted, and the folder it is kept in. Equal runs have equal keys."""
+"""The runs behind the tables and figures, as values. The key of a run names it; equal runs have equal keys."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ NO_CHANGES = Changes()
 
 
 @dataclass(frozen=True)
-class DataJob:
+class DataRun:
     """Count graphs and nodes of a dataset."""
 
     source: Source
@@ -90,18 +90,17 @@ class DataJob:
         return f"{self.source.folder}/data"
 
     folder = key
-    title = key
 
 
 @dataclass(frozen=True)
-class SearchJob:
+class SearchRun:
     """One search."""
 
     source: Source
     cells: int
     strategy: str = "single-level"
     seed: int = 0
-    budget: int = 0  # of GraphNAS alone, whose candidates differ in size
+    budget: int = 0  # for GraphNAS only, whose candidates differ in size
     scale: Scale = field(default=PAPER, compare=False, repr=False)
     changes: Changes = field(default=NO_CHANGES, compare=False)
     kind = "search"
@@ -113,12 +112,8 @@ class SearchJob:
 
     folder = key
 
-    @property
-    def title(self) -> str:
-        return f"search {self.key}"
-
     def settings(self) -> Settings:
-        """Everything the search depends on; what belongs to training stays at its default."""
+        """Everything the search depends on; settings of training stay at their defaults."""
         scaled = group_settings(self.scale.settings)
         search = dict(scaled.get("search", {}))
         if self.strategy not in GRADIENT:
@@ -132,8 +127,8 @@ class SearchJob:
 
 
 @dataclass(frozen=True)
-class DepthJob:
-    """Algorithm 1 from ``start`` cells. Its searches are ``SearchJob``s of their own, shared with every other use."""
+class DepthRun:
+    """Algorithm 1 from ``start`` cells. Its searches are runs of their own, which tables and figures share."""
 
     source: Source
     start: int
@@ -148,24 +143,20 @@ class DepthJob:
 
     folder = key
 
-    @property
-    def title(self) -> str:
-        return f"depth search {self.key}"
-
-    def search(self, cells: int) -> SearchJob:
-        return SearchJob(self.source, cells, seed=self.seed, scale=self.scale, changes=self.changes)
+    def search(self, cells: int) -> SearchRun:
+        return SearchRun(self.source, cells, seed=self.seed, scale=self.scale, changes=self.changes)
 
 
 @dataclass(frozen=True)
-class TrainJob:
-    """One network from several seeds: what a search or Algorithm 1 found (``of``), or a hand-made one (``model``).
+class TrainRun:
+    """One network trained from several seeds: the result of a search or of Algorithm 1 (``of``), or a hand-made one.
 
-    A found network is as wide as ``budget`` weights allow; a hand-made one has the benchmark's width where that is 0.
+    A found network is as wide as ``budget`` weights allow. A hand-made one has the benchmark's width if that is 0.
     """
 
     source: Source
     seeds: tuple[int, ...]
-    of: SearchJob | DepthJob | None = None
+    of: SearchRun | DepthRun | None = None
     model: str = "gnas"
     layers: int = 0
     budget: int = 0
@@ -180,15 +171,11 @@ class TrainJob:
 
     @property
     def folder(self) -> str:
-        """A found network lies with its search, unless its training was changed."""
+        """A found network is in the folder of its search, unless its training has other settings."""
         if self.of is not None:
             return f"{self.of.folder}{self.changes.suffix(OF_TRAINING)}"
         changed = self.changes.suffix(("data", *OF_TRAINING), without=OF_NETWORK)
         return f"{self.source.folder}/{self.model}-{self.layers}{changed}"
-
-    @property
-    def title(self) -> str:
-        return f"train {self.key}"
 
     def settings(self) -> Settings:
         """Everything the training depends on."""
@@ -198,8 +185,8 @@ class TrainJob:
 
 
 @dataclass(frozen=True)
-class StrategiesJob:
-    """Ways to search under one budget, as ``gnas compare --strategies`` compares them."""
+class StrategiesRun:
+    """Strategies under one budget, as in ``gnas compare --strategies``."""
 
     source: Source
     cells: int
@@ -214,10 +201,6 @@ class StrategiesJob:
     folder = key
 
     @property
-    def title(self) -> str:
-        return f"compare strategies {self.key}"
-
-    @property
     def seeds(self) -> tuple[int, ...]:
         return (0, 1, 2) if self.scale.trials is None else (0,)
 
@@ -225,11 +208,11 @@ class StrategiesJob:
         return Settings().changed(self.scale.settings).changed({"cells": self.cells})
 
     def budget(self) -> SearchBudget:
-        """A search of the usual length and the training of four networks derived on the way; less on a small scale."""
+        """A search of the usual length and the training of four networks that it derives; less on a small scale."""
         settings, trial = self.settings(), TRIAL_EPOCHS if self.scale.trials is None else 2
         derivations = 4 if self.scale.trials is None else 2
         epochs = settings.search.epochs + derivations * trial
         return SearchBudget(epochs, trial, derivations, settings.training.batch_size, settings.training.lr)
 
 
-Job = DataJob | SearchJob | DepthJob | TrainJob | StrategiesJob
+PaperRun = DataRun | SearchRun | DepthRun | TrainRun | StrategiesRun

@@ -1,0 +1,233 @@
+"""The missing runs as jobs of a runner. A failed run does not stop the others; a stopped one resumes later."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gnas.data import Benchmark
+from gnas.errors import InputError, Interrupted
+from gnas.files import read_json, write_json
+from gnas.jobs import Job, Lazy, Outcome, Runner, Work
+from gnas.paper.archive import add_runs, copy_run
+from gnas.paper.perform import Worker
+from gnas.paper.results import Results
+from gnas.paper.runs import DepthRun, PaperRun, TrainRun
+from gnas.paper.scale import GRID, Source
+from gnas.run.folder import Locked
+from gnas.training.loop import Record
+
+FAILURES = "failed.json"  # reasons by the key of a run, until the run succeeds
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How the runs ended: those done now, all that failed with the reason, and whether they were stopped."""
+
+    done: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+    stopped: bool = False
+
+
+def perform_runs(
+    runs: Iterable[PaperRun],
+    results: Results,
+    runner: Runner,
+    *,
+    load: Callable[[Source], Benchmark],
+    archive: Path | None = None,
+    on_epoch: Callable[[Record], None] | None = None,
+    on_run: Callable[[PaperRun], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Summary:
+    """Do every run that is not finished.
+
+    Args:
+        runs: The runs, each after those that it needs.
+        results: What is finished; its first place is the root of the runner.
+        runner: Where the runs are done.
+        load: Loads a dataset. If that fails, the runs on it fail.
+        archive: A folder of archives to which finished runs are added.
+        on_epoch: Gets every record of every run, with its key as ``run``.
+        on_run: Called when a run has ended.
+        should_stop: Once it returns True, runs save their state and no other starts.
+        about: Written to each run folder as ``command.json``.
+    """
+    runs = list(runs)
+    missing = [run for run in runs if not results.is_done(run)]
+    progress = _Progress(results, [place for place in (results.places[0], archive) if place is not None])
+    stopped = bool(missing) and _is_stopped(should_stop)
+    jobs = [] if stopped else make_jobs(missing, results, runner, load, about or {})
+    try:
+        for outcome in runner.run(jobs, on_epoch=on_epoch, should_stop=should_stop):
+            run = missing[outcome.number]
+            progress.note(run, outcome)
+            if archive is not None and outcome.error is None:
+                add_runs(archive, results.places[0], folders_of(run, results))
+            if on_run is not None:
+                on_run(run)
+            _free_memory(runner)
+            if runner.in_process and outcome.number + 1 < len(missing) and _is_stopped(should_stop):
+                stopped = True
+                break
+    except Interrupted:
+        stopped = True
+    finished = [run.key for run in runs if run not in missing]
+    return Summary(tuple(progress.done), progress.save(finished), stopped)
+
+
+def make_jobs(
+    runs: Sequence[PaperRun],
+    results: Results,
+    runner: Runner,
+    load: Callable[[Source], Benchmark],
+    about: Mapping[str, Any],
+) -> list[Job]:
+    """The runs as jobs. A job waits for earlier ones that write a folder it uses, such as a training for its search."""
+    data = _LastDataset(load)
+    benchmarks = {run.source: Lazy(partial(data, run.source)) for run in runs}
+    out, *places = results.places
+    jobs = []
+    for run in runs:
+        reads, also = folders_read(run), folders_also_written(run)
+        if runner.storage is not None:  # its worker sees nothing but its own folders
+            for name in (run.folder, *reads, *also):
+                for folder in results.run_folders(name):
+                    if not (out / name).exists():
+                        copy_run(folder, out / name)
+        arguments = {
+            "run": run,
+            "benchmark": benchmarks[run.source],
+            "places": [str(place.resolve()) for place in places],
+            "about": dict(about),
+        }
+        jobs.append(Job("gnas.paper.schedule.run_job", run.folder, arguments, also, reads, {"run": run.key}))
+    return jobs
+
+
+def run_job(work: Work, *, run: PaperRun, benchmark: Benchmark, places: Sequence[str], about: dict[str, Any]) -> None:
+    """Do one run in a worker or in this process."""
+    assert work.root is not None
+    results = open_results(work.root, tuple(places))
+    if not results.is_done(run):
+        Worker(work.root, results, work.device, work.on_epoch, work.should_stop, about).do(run, benchmark)
+
+
+@lru_cache(maxsize=4)  # a worker does many runs: archives are read once
+def open_results(root: Path, places: tuple[str, ...]) -> Results:
+    return Results([root, *map(Path, places)])
+
+
+def folders_read(run: PaperRun) -> tuple[str, ...]:
+    """Folders of other runs that a run reads: the search whose result it trains."""
+    is_other = isinstance(run, TrainRun) and run.of is not None and run.of.folder != run.folder
+    return (run.of.folder,) if is_other else ()  # type: ignore[union-attr]
+
+
+def folders_also_written(run: PaperRun) -> tuple[str, ...]:
+    """Folders that a run writes besides its own: the searches that Algorithm 1 can make."""
+    if not isinstance(run, DepthRun):
+        return ()
+    return tuple(run.search(cells).folder for cells in range(1, max(run.start, *GRID) + 1))
+
+
+def folders_of(run: PaperRun, results: Results) -> list[str]:
+    """Folders that a finished run has written in the output folder."""
+    end = results.find_search(run) if isinstance(run, DepthRun) else None
+    rounds = () if end is None else end.rounds
+    searches = [run.search(one.initial).folder for one in rounds if isinstance(run, DepthRun) and one.initial]
+    return [name for name in dict.fromkeys((run.folder, *searches)) if (results.places[0] / name).is_dir()]
+
+
+# -- what failed -----------------------------------------------------------------------------------------------------
+
+
+class _Progress:
+    """The runs that are done and those that failed. The failures are saved after every run."""
+
+    def __init__(self, results: Results, places: Sequence[Path]) -> None:
+        self.results, self.places = results, places
+        self.done: list[str] = []
+        self.failed: dict[str, str] = {}
+
+    def note(self, run: PaperRun, outcome: Outcome) -> None:
+        if outcome.error is None:
+            self.done.append(run.key)
+        elif isinstance(run, TrainRun) and run.of is not None and self.results.find_search(run.of) is None:
+            if run.of.key in self.failed:  # else another process does the search
+                self.failed[run.key] = f"its search failed ({run.of.key})"
+        elif not isinstance(outcome.exception, Locked):  # else another process does this run
+            self.failed[run.key] = outcome.error
+        self.save(self.done)
+
+    def save(self, finished: Collection[str]) -> dict[str, str]:
+        """Write the failures to each place; returns those of the output folder."""
+        known = [save_failures(place, self.failed, {*finished, *self.done}) for place in self.places]
+        return known[0]
+
+
+def read_failures(places: Sequence[Path]) -> dict[str, str]:
+    """Failed runs with their reasons, from all places."""
+    found: dict[str, str] = {}
+    for file in (place / FAILURES for place in places if (place / FAILURES).exists()):
+        try:
+            values = read_json(file)
+        except InputError:
+            values = None
+        if not isinstance(values, dict):
+            raise InputError(f"{file}: not a list of failed runs; remove it")
+        found |= {str(key): str(reason) for key, reason in values.items() if key not in found}
+    return found
+
+
+def save_failures(place: Path, failed: Mapping[str, str], done: Collection[str]) -> dict[str, str]:
+    """Add failures to those saved in a place, without the runs that are done. Without failures, the file is removed."""
+    known = {key: reason for key, reason in {**read_failures([place]), **failed}.items() if key not in done}
+    if known:
+        write_json(place / FAILURES, dict(sorted(known.items())))
+    else:
+        (place / FAILURES).unlink(missing_ok=True)
+    return known
+
+
+# -- data and memory -------------------------------------------------------------------------------------------------
+
+
+class _LastDataset:
+    """Loads datasets and remembers the last one: the next run is mostly on the same. A failed one is not tried again."""
+
+    def __init__(self, load: Callable[[Source], Benchmark]) -> None:
+        self.load = load
+        self.source: Source | None = None
+        self.benchmark: Benchmark | None = None
+        self.errors: dict[Source, Exception] = {}
+
+    def __call__(self, source: Source) -> Benchmark:
+        if source in self.errors:
+            raise self.errors[source]
+        if self.benchmark is None or source != self.source:
+            self.benchmark = None  # before the next is loaded: memory may not hold both
+            try:
+                self.benchmark, self.source = self.load(source), source
+            except Exception as error:
+                self.errors[source] = error
+                raise
+        return self.benchmark
+
+
+def _is_stopped(should_stop: Callable[[], bool] | None) -> bool:
+    return should_stop is not None and should_stop()
+
+
+def _free_memory(runner: Runner) -> None:
+    """Recorded steps and their tensors refer to each other, so that only a collection frees the memory of a GPU."""
+    if runner.in_process and torch.device(runner.device).type == "cuda":
+        gc.collect()
+        torch.cuda.empty_cache()
