@@ -1,4 +1,4 @@
-"""What searching has cost and what it has found by then: points, curves over seeds, and a table of strategies."""
+"""Comparisons of strategies: the best network so far against the cost of the search, as points, curves and a table."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ COSTS = ("epochs", "seconds")
 
 @dataclass(frozen=True)
 class Point:
-    """One network tried: what it is worth on validation, and what its search has cost so far, its training included."""
+    """One network of a search: its validation metric, and the cost of the search so far, with its training."""
 
     strategy: str
     seed: int
     network: int  # 1, 2, ... of this strategy and seed
     epochs: int  # trained in all, of supernets and of networks
     seconds: float
-    val_metric: float | None  # None: its training failed
+    val_metric: float | None  # None if its training failed
     best: float | None  # the best val_metric so far
     genotype: str
     depth: int
@@ -36,7 +36,7 @@ class Point:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """The best so far at a cost: mean, lowest and highest over the seeds."""
+    """The best metric so far at a cost: mean, lowest and highest over the seeds."""
 
     cost: float
     mean: float
@@ -46,7 +46,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class StrategyRow:
-    """One strategy when its budget is spent; costs and sizes are means over the seeds."""
+    """One strategy at the end of its budget. Costs and sizes are means over the seeds."""
 
     strategy: str
     best: float
@@ -62,7 +62,7 @@ class StrategyRow:
 
 @dataclass(frozen=True)
 class StrategyComparison:
-    """All points of all strategies and seeds. ``rule`` tells in words how they were made, ``budget`` in numbers."""
+    """All points of all strategies and seeds. ``rule`` describes the budget in words, ``budget`` in numbers."""
 
     dataset: str
     metric: str
@@ -75,7 +75,7 @@ class StrategyComparison:
         return higher_is_better(self.metric)
 
     def strategies(self) -> tuple[str, ...]:
-        """Names in the order they were given."""
+        """Names of the strategies, in their original order."""
         return tuple(dict.fromkeys(point.strategy for point in self.points))
 
     def by_seed(self, strategy: str) -> dict[int, list[Point]]:
@@ -87,15 +87,15 @@ class StrategyComparison:
         return groups
 
     def curve(self, strategy: str, cost: str = "epochs") -> list[CurvePoint]:
-        """The best so far against cost, from where every seed has one; a seed that has ended keeps its last."""
+        """The best metric so far against cost. The curve begins where every seed has a network."""
         choose(cost, COSTS, "cost")
         runs = list(self.by_seed(strategy).values())
         costs = sorted({float(getattr(point, cost)) for run in runs for point in run})
-        found = ((place, [best_at(run, place, cost) for run in runs]) for place in costs)
-        return [CurvePoint(place, *_spread(values)) for place, values in found if _complete(values)]
+        bests = ((place, [best_at(run, place, cost) for run in runs]) for place in costs)
+        return [CurvePoint(place, *_spread(values)) for place, values in bests if _complete(values)]
 
     def rows(self) -> list[StrategyRow]:
-        """A row for each strategy, best first."""
+        """One row per strategy, best first."""
         rows = [row for name in self.strategies() for row in self._row(name)]
         return sorted(rows, key=lambda row: row.best, reverse=self.higher_is_better)
 
@@ -154,26 +154,25 @@ class StrategyComparison:
 
     def to_dict(self) -> dict[str, Any]:
         names = ("dataset", "metric", "budget", "rule")
-        told = {name: getattr(self, name) for name in names}
-        return {**told, "rows": [asdict(r) for r in self.rows()], "points": [asdict(p) for p in self.points]}
+        about = {name: getattr(self, name) for name in names}
+        return {**about, "rows": [asdict(r) for r in self.rows()], "points": [asdict(p) for p in self.points]}
 
     @staticmethod
     def from_dict(value: dict[str, Any]) -> StrategyComparison:
-        told = [value[name] for name in ("dataset", "metric", "rule")]
-        if not all(isinstance(text, str) for text in told) or not is_number(value["budget"]["epochs"]):
+        dataset, metric, rule = texts = [value[name] for name in ("dataset", "metric", "rule")]
+        if not all(isinstance(text, str) for text in texts) or not is_number(value["budget"]["epochs"]):
             raise TypeError
-        points = tuple(map(_point, value["points"]))
-        return StrategyComparison(told[0], told[1], value["budget"], told[2], points)
+        return StrategyComparison(dataset, metric, value["budget"], rule, tuple(map(_point, value["points"])))
 
     def save(self, folder: Path) -> None:
-        """Write strategies.csv (one row a point), .json and .md (the table)."""
+        """Write strategies.csv (one row per point), .json and .md (the table)."""
         write_atomic(folder / "strategies.csv", self.to_csv())
         write_atomic(folder / "strategies.md", self.to_markdown())
         write_json(folder / "strategies.json", self.to_dict())
 
     @staticmethod
     def load(folder: str | Path) -> StrategyComparison:
-        """What ``save`` wrote."""
+        """Read the files that ``save`` wrote."""
         file = Path(folder) / "strategies.json"
         try:
             return StrategyComparison.from_dict(read_json(file))
@@ -184,7 +183,7 @@ class StrategyComparison:
 
 
 def read_points(values: Any, file: Path) -> list[Point]:
-    """The points in a result, as ``asdict`` wrote them."""
+    """The points in a result file, as ``asdict`` wrote them."""
     try:
         return [_point(value) for value in values]
     except (KeyError, TypeError):
@@ -202,7 +201,7 @@ def _point(value: dict[str, Any]) -> Point:
 
 
 def best_at(run: Sequence[Point], place: float, cost: str) -> float | None:
-    """The best so far of one seed when it had cost ``place``."""
+    """The best metric of one seed when its cost was ``place``; None if it had no network yet."""
     done = [point for point in run if getattr(point, cost) <= place]
     return done[-1].best if done else None
 

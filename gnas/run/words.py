@@ -1,4 +1,4 @@
-"""Numbers for people: metrics with their unit and direction, times, counts."""
+"""Numbers as people read them: metrics with their unit and direction, durations, counts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ def unit(metric: str) -> str:
 
 
 def direction(metric: str) -> str:
+    """``higher is better`` or ``lower is better``."""
     return "higher is better" if higher_is_better(metric) else "lower is better"
 
 
 def format_metric(metric: str, value: float | None) -> str:
-    """A value of the metric with its decimals."""
+    """A value of the metric, with two decimals for percentages and four for errors."""
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value:.{decimals(metric)}f}"
@@ -34,12 +35,12 @@ def name_metric(metric: str, value: float | None) -> str:
 
 
 def format_spread(metric: str, mean: float, std: float, seeds: int) -> str:
-    """``0.2760 ± 0.0031``; a single seed has no spread."""
+    """Mean and standard deviation: ``0.2760 ± 0.0031``. A single seed has the mean only."""
     return format_metric(metric, mean) + (f" ± {format_metric(metric, std)}" if seeds > 1 else "")
 
 
 def duration(seconds: float | None) -> str:
-    """``0.8 s``, ``2 min 5 s``, ``3 h 20 min``, ``2 d 4 h``."""
+    """A duration in one or two units: ``0.8 s``, ``2 min 5 s``, ``3 h 20 min``, ``2 d 4 h``."""
     if seconds is None or not math.isfinite(seconds):
         return "–"
     if seconds < 59.5:
@@ -56,10 +57,10 @@ def _two(seconds: float, size: int, rest: int, big: str, small: str) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """``1 cell``, ``4 cells``."""
+    """A count with its noun: ``1 cell``, ``4 cells``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def join_words(words: list[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """A list in words: ``a``, ``a and b``, ``a, b and c``."""
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" and {words[-1]}" if words else ""
