@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from gnas.cli import options as o
-from gnas.cli.counting import counting
 from gnas.cli.options import examples
+from gnas.cli.progress import count_progress
 from gnas.cli.screen import Screen
 from gnas.data import load
 from gnas.data.benchmarks import PUBLISHED, find_facts, list_benchmarks, prepare_benchmark
@@ -59,7 +59,7 @@ def prepare_command(
         screen.pair(name, "built in: nothing to prepare")
         screen.result({"name": name, "source": "built in", "file": None, "notes": []})
         return
-    with counting(screen, name) as report:
+    with count_progress(screen, name) as report:
         found = prepare_benchmark(
             name,
             data_root=data_root,
@@ -80,7 +80,7 @@ def check_command(
 ) -> None:
     """Verify a benchmark against its published statistics; exit code 1 if it differs."""
     screen, facts = Screen(as_json, quiet), find_facts(name)
-    with counting(screen, name) as report:
+    with count_progress(screen, name) as report:
         benchmark = load(name, data_root=data_root, seed=seed, on_progress=report)
     checks, size = check_benchmark(benchmark, facts), benchmark.nbytes() / 1e6
     ok = all(c.ok for c in checks)

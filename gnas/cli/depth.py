@@ -95,8 +95,8 @@ def _told(begun: Begun, name: str) -> int | None:
 def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
     """Search the depth, and what is printed of it."""
     from gnas.cli import show
-    from gnas.cli.counting import counting
     from gnas.cli.job import search_stages, working, write_report
+    from gnas.cli.progress import count_progress
     from gnas.files import write_json
     from gnas.strategies.depth import REASONS, average_diameter, search_depth
     from gnas.workflow import chosen_strategy, summarise
@@ -107,7 +107,7 @@ def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
     write_json(begun.folder / "data.json", summarise(benchmark))
     diameter = None
     if bounds["start"] is None:
-        with counting(screen, benchmark.name) as tell:
+        with count_progress(screen, benchmark.name) as tell:
             diameter = average_diameter(benchmark.train, seed=settings.search.seed, on_progress=tell)
     with working(begun, search_stages(chosen, "round-1")) as work:
         result = search_depth(

@@ -11,15 +11,14 @@ from typing import Any
 import torch
 
 from gnas.cli.begin import Begun
-from gnas.cli.progress import Stages
-from gnas.cli.stage import Record, Stage
+from gnas.cli.progress import Stage, Stages
 from gnas.compare.networks import Candidate, compare
 from gnas.errors import Interrupted, RunError
 from gnas.run.folder import Run, stop_on_interrupt
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.settings import Settings
 from gnas.strategies.searches import JUDGED
-from gnas.training.loop import watching
+from gnas.training.loop import Record, watching
 from gnas.use.tracking import Tracker, open_trackers
 from gnas.workflow import summarise, train_config
 

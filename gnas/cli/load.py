@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gnas.cli.counting import counting
+from gnas.cli.progress import count_progress
 from gnas.cli.screen import Screen
 from gnas.cli.settings import assignment
 from gnas.data import NAMES, Benchmark, load
@@ -16,7 +16,7 @@ def load_data(
     screen: Screen, dataset: str, data_root: Path | None, options: dict[str, Any], show: bool = True
 ) -> Benchmark:
     """The benchmark, described for people."""
-    with counting(screen, dataset) as on_progress:
+    with count_progress(screen, dataset) as on_progress:
         more: dict[str, Any] = {"on_progress": on_progress} if dataset in NAMES else {}
         benchmark = load(dataset, data_root=data_root, **options, **more)
     if show:

@@ -53,13 +53,13 @@ def predict(
     screen = Screen(as_json, quiet)
     refuse_existing(out, force)
     with screen.waiting("starting"):
-        from gnas.cli.counting import counting
+        from gnas.cli.progress import count_progress
         from gnas.cli.settings import pick_device
         from gnas.run.models import default_network
         from gnas.use.predict import predict as write_predictions
 
     try:
-        with counting(screen, data) as on_progress:
+        with count_progress(screen, data) as on_progress:
             found = write_predictions(
                 run,
                 data,

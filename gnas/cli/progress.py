@@ -1,25 +1,112 @@
-"""How far a job is: moving bars on a terminal, a line now and then elsewhere. Fed with records of epochs, and with steps."""
+"""The progress of a job: stages fed with the records of epochs and with steps, and counts of graphs or images."""
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from gnas.cli.bars import Bars
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
 from gnas.cli.screen import Screen
-from gnas.cli.stage import Record, Stage, View, summary
-from gnas.run.words import duration
-from gnas.training.loop import Step
+from gnas.cli.views import LONG_PAUSE, PAUSE, Bars, Clock, Lines, View
+from gnas.run.words import count, duration, format_metric
+from gnas.training.loop import Record, Step
 
-Clock = Callable[[], float]
-PAUSE = 2.0  # seconds between two plain lines
-WITHIN = 10.0  # the same within an epoch
-BLINK = 0.2  # seconds between two looks at steps: there may be hundreds a second
+SOON = 2.0  # seconds before which steps say little of the time left
+BLINK = 0.2  # seconds between two looks at steps: there may be hundreds per second
+
+
+@dataclass
+class Stage:
+    """One part of a job: a search, or the trainings of one network from several seeds."""
+
+    key: str  # as :func:`stage_key` reads it off a record
+    label: str
+    each: int  # epochs per seed
+    seeds: int = 1
+    unit: str = "epoch"
+    started: float | None = None
+    updated: float = 0.0  # time of the last record
+    ended: float | None = None
+    note: str = ""
+    where: str = ""  # the place within a long epoch
+    epochs: dict[Any, int] = field(default_factory=dict)
+    within: dict[Any, float] = field(default_factory=dict)  # the finished share of each seed's current epoch
+    skipped: float = 0  # epochs that an earlier process finished
+    _records: int = 0
+    _last: dict[Any, int] = field(default_factory=dict)
+
+    def add_record(self, record: Record, metric: str, now: float) -> None:
+        """Count the record of an epoch."""
+        seed, epoch = record.get("seed"), int(record["epoch"])
+        if seed not in self.epochs:
+            self.skipped += epoch - 1
+        self.epochs[seed], self.updated, self.where = epoch, now, ""
+        self.within.pop(seed, None)
+        self._records += 1
+        self._last[seed] = self._records
+        self.note = describe_record(record, metric)
+
+    def add_share(self, seed: Any, before: int, share: float, now: float) -> None:
+        """Count a share of the epoch that follows ``before`` epochs."""
+        if seed not in self.epochs:
+            self.epochs[seed] = before
+            self.skipped += before
+        self.within[seed], self.updated = share, now
+
+    @property
+    def done(self) -> int:
+        return sum(self.epochs.values())
+
+    @property
+    def reached(self) -> float:
+        """Finished epochs; a current epoch counts by its share."""
+        return self.done + sum(self.within.values())
+
+    @property
+    def total(self) -> int:
+        """All epochs; a seed without records while others had many has stopped early."""
+        patience = 2 * max(len(self.epochs), 1)
+        over = [seed for seed, last in self._last.items() if self._records - last >= patience]
+        return sum(self.epochs[seed] for seed in over) + self.each * (self.seeds - len(over))
+
+    def seconds_left(self, now: float) -> float | None:
+        """Seconds left; None if they cannot be known yet."""
+        here = self.reached - self.skipped
+        if self.started is None or here <= 0 or (here < 1 and self.updated - self.started < SOON):
+            return None
+        rest = (self.updated - self.started) / here * max(self.total - self.reached, 0)
+        return max(rest - (now - self.updated), 0.0)
+
+    def summary(self) -> str:
+        """A finished stage in words."""
+        took = duration((self.ended or 0.0) - (self.started or 0.0))
+        before = f" ({self.skipped:.0f} of them before)" if self.skipped >= 1 else ""
+        note = f"; {self.note}" if self.note else ""
+        return f"{count(self.done, self.unit)}{before} in {took}{note}"
+
+
+def describe_record(record: Record, metric: str) -> str:
+    """The best validation metric and the depth of a record."""
+    words = []
+    value = record.get("best_val_metric", record.get("val_metric"))
+    if value is not None:
+        words.append(f"val {format_metric(metric, value)}")
+    if "depth" in record:
+        words.append(f"depth {record['depth']}")
+    return ", ".join(words)
+
+
+def stage_key(labels: Mapping[str, Any]) -> str:
+    """The key of the stage that a record, or the labels of a step, belong to."""
+    return f"train {labels['model']}" if "model" in labels else str(labels.get("stage", "search"))
 
 
 class Stages:
-    """The parts of a job in order. Parts that were finished by an earlier process never report; they are passed over."""
+    """The stages of a job in order. A stage that an earlier process finished has no records; it is passed over."""
 
     def __init__(
         self,
@@ -30,7 +117,7 @@ class Stages:
         side_by_side: bool = False,
         clock: Clock = time.monotonic,
     ) -> None:
-        self.side_by_side = side_by_side  # several parts are at work at once, and end when all is over
+        self.side_by_side = side_by_side  # several stages run at once and end with the job
         self.plan, self.metric, self.clock = list(plan), metric, clock
         self.view = View() if screen.quiet else Bars(screen) if screen.live else Lines(screen, clock)
         self.current: Stage | None = None
@@ -50,35 +137,32 @@ class Stages:
         self.view.close(failed=kind is not None)
 
     def on_epoch(self, record: Record) -> None:
-        """Take one record of the job."""
-        key = f"train {record['model']}" if "model" in record else str(record.get("stage", "search"))
-        stage = self._stage(key)
-        stage.label = _label(stage, record)
+        """Count the record of an epoch."""
+        stage = self._stage(stage_key(record))
+        if "cells" in record and "(" not in stage.label:  # the first record of a round of a depth search has its size
+            stage.label = f"{stage.label} ({record['cells']} cells)"
         self._begin(stage)
         self.since = self.clock()
-        stage.take(record, self.metric, self.since)
+        stage.add_record(record, self.metric, self.since)
         self.view.show(stage)
 
     def on_step(self, step: Step) -> None:
-        """Take one step of the job; shown now and then."""
-        if step.folder is None:
-            self._evaluating(step)
+        """Count a step; it is shown now and then."""
+        if step.labels is None:
+            if self.current is not None:
+                self._show_step(self.current, f"evaluating, batch {step.step} of {step.steps}")
             return
-        key, seed = place_of(step.folder)
-        if not (key.startswith("round-") or any(stage.key == key for stage in self.plan)):
+        key = stage_key(step.labels)
+        if not ("cells" in step.labels or any(stage.key == key for stage in self.plan)):
             return  # a job without stages of its own
         stage, now, share = self._stage(key), self.clock(), step.step / step.steps
         self._begin(stage)
         before, words = step.epoch, [f"step {step.step} of {step.steps}"]
-        if stage.unit == "trial":  # what is an epoch elsewhere is a whole training here
+        if stage.unit == "trial":  # a whole training counts as one
             before, share = stage.done, (step.epoch + share) / step.epochs
             words.insert(0, f"epoch {step.epoch + 1} of {step.epochs}")
-        stage.go_on(seed, before, share, now)
+        stage.add_share(step.labels.get("seed"), before, share, now)
         self._show_step(stage, ", ".join(words))
-
-    def _evaluating(self, step: Step) -> None:
-        if self.current is not None:
-            self._show_step(self.current, f"evaluating, batch {step.step} of {step.steps}")
 
     def _show_step(self, stage: Stage, where: str) -> None:
         now = self.clock()
@@ -108,56 +192,52 @@ class Stages:
             self._end(self.current)
 
     def _end(self, stage: Stage) -> None:
-        stage.ended = stage.told
+        stage.ended = stage.updated
         self.view.end(stage)
 
 
-def place_of(folder: Path) -> tuple[str, int | None]:
-    """The stage that works in this folder of a run, and the seed.
-
-    >>> place_of(Path("runs/mine/trained/gin/seed-41")), place_of(Path("runs/mine/search/trials/0001"))
-    (('train gin', 41), ('search', None))
-    """
-    parts = ("", "", "", *folder.parts)
-    if parts[-3] == "trained" or parts[-1].startswith("seed-"):  # a training, or one of several searches
-        seed = parts[-1].removeprefix("seed-")
-        key = f"train {parts[-2]}" if parts[-3] == "trained" else parts[-2]
-        return key, int(seed) if seed.isdigit() else None
-    if parts[-2] == "trials":
-        return parts[-3], None
-    return parts[-2] if parts[-1] == "supernet" else parts[-1], None
+OnCount = Callable[[str, int, int], None]  # what is counted, how many are done, of how many
 
 
-def _label(stage: Stage, record: Record) -> str:
-    """The name of a stage; a round of a depth search tells its size with its first record."""
-    return f"{stage.label} ({record['cells']} cells)" if "cells" in record and "(" not in stage.label else stage.label
+@contextlib.contextmanager
+def count_progress(screen: Screen, name: str, clock: Clock = time.monotonic) -> Iterator[OnCount]:
+    """Inside, the value is called with counts, such as of graphs: a bar on a terminal, a line now and then elsewhere."""
+    if screen.quiet:
+        yield lambda what, done, total: None
+    elif screen.live:
+        with _count_bar(screen) as bars:
+            task = bars.add_task(f"loading {name}", total=None)
+            yield lambda what, done, total: bars.update(
+                task, description=f"{name}: {what}", completed=done, total=total
+            )
+    else:
+        yield _count_lines(screen, name, clock)
 
 
-class Lines(View):
-    """At most a line every two seconds, fewer within an epoch, and one at the end of each stage."""
+def _count_bar(screen: Screen) -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24, complete_style="cyan"),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=screen.err,
+        transient=True,
+    )
 
-    def __init__(self, screen: Screen, clock: Clock) -> None:
-        self.screen, self.clock = screen, clock
-        self.last = clock()
 
-    def show(self, stage: Stage) -> None:
-        if self.clock() - self.last >= PAUSE:
-            self._line(stage, f"{stage.done} of {stage.total}")
+def _count_lines(screen: Screen, name: str, clock: Clock) -> OnCount:
+    started: dict[str, float] = {}
+    last = [clock() - LONG_PAUSE + PAUSE]  # the first line after two seconds, the others fewer
 
-    def step(self, stage: Stage) -> None:
-        if stage.where and self.clock() - self.last >= WITHIN:
-            self._line(stage, f"{min(stage.done + 1, stage.total)} of {stage.total}, {stage.where}")
-
-    def _line(self, stage: Stage, number: str) -> None:
-        self.last = self.clock()
-        left = stage.left(self.last)
+    def on_count(what: str, done: int, total: int) -> None:
+        now = clock()
+        since = started.setdefault(what, now)
+        if now - last[0] < LONG_PAUSE:
+            return
+        last[0] = now
+        left = (now - since) / done * (total - done) if done and total > done else 0
         rest = f"; about {duration(left)} left" if left else ""
-        note = f"; {stage.note}" if stage.note else ""
-        self._print(f"{stage.label}: {stage.unit} {number}{note}{rest}")
+        screen.err.print(f"{name}: {what}, {done:,} of {total:,}{rest}", soft_wrap=True)
 
-    def end(self, stage: Stage) -> None:
-        self.last = self.clock()
-        self._print(f"{stage.label}: {summary(stage)}")
-
-    def _print(self, text: str) -> None:
-        self.screen.err.print(text, soft_wrap=True)
+    return on_count

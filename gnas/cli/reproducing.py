@@ -13,9 +13,8 @@ import typer
 
 from gnas.cli.group import COMMAND, as_typed
 from gnas.cli.load import load_data
-from gnas.cli.progress import Stages
+from gnas.cli.progress import Stage, Stages
 from gnas.cli.screen import Screen
-from gnas.cli.stage import Stage
 from gnas.data import Benchmark
 from gnas.data.benchmarks import find_facts
 from gnas.jobs import open_runner

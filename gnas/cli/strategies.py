@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gnas.cli import show
 from gnas.cli.job import working, write_report
+from gnas.cli.progress import Stage
 from gnas.cli.screen import Screen
-from gnas.cli.stage import Stage
 from gnas.compare.budget import SearchBudget
 from gnas.compare.strategies import compare_strategies
 from gnas.errors import InputError

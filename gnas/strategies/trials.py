@@ -22,7 +22,7 @@ from gnas.model.network import GraphModule
 from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.trial import TrialData, TrialSettings, judge_network
-from gnas.training.loop import NotFinite, Record
+from gnas.training.loop import NotFinite, Record, labels_of, step_labels
 from gnas.training.optim import use_precision
 from gnas.training.store import Store
 
@@ -122,7 +122,8 @@ class TrialSearch:
             self.trained_epochs, self.seconds = cost
         while not self._spent():
             self._check_stop()
-            self._run_trials(runner)
+            with step_labels(labels_of(self.context.on_epoch)):  # the steps of a trial are the search's
+                self._run_trials(runner)
         best = self.best()
         if best is None:
             raise NotFinite(f"all {len(self.history)} trials failed: {self.history[-1]['failed']}")

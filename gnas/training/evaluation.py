@@ -19,7 +19,7 @@ from gnas.model.network import GraphModule
 from gnas.model.stacked import StackedBatchNorm
 from gnas.model.task import Task
 from gnas.training.engine import Engine, mode_for
-from gnas.training.loop import Meter, seeded, tell
+from gnas.training.loop import Meter, report_step, seeded
 from gnas.training.optim import autocast
 from gnas.training.sampling import open_store
 from gnas.training.store import Planned, Store
@@ -70,7 +70,7 @@ class Evaluator:
             self.meter.reset()
             for number, planned in enumerate(self.plan, start=1):
                 self.engine(planned)
-                tell(None, epoch, 0, number, len(self.plan))
+                report_step(None, epoch, 0, number, len(self.plan))
             figures = self.meter.read(epoch)
         self.model.train(was_training)
         return figures

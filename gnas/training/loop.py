@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -27,24 +27,25 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Step:
-    """How far a loop is: counts of the host alone, so that telling them makes no GPU wait.
+    """The progress of a loop within an epoch. These are counts of the host alone: to report them makes no GPU wait.
 
-    Without a folder it is the evaluation of a whole split, at the end of an epoch or of a training.
+    ``labels`` are those of the loop's records, such as its stage, model and seed. None: the evaluation of a whole split.
     """
 
-    folder: Path | None
-    epoch: int  # epochs done, of
+    labels: Mapping[str, Any] | None
+    epoch: int  # finished epochs, of
     epochs: int
-    step: int  # steps done of the epoch under way, of
+    step: int  # finished steps of the current epoch, of
     steps: int
 
 
 _WATCHER: ContextVar[Callable[[Step], None] | None] = ContextVar("_WATCHER", default=None)
+_STEP_LABELS: ContextVar[Mapping[str, Any]] = ContextVar("_STEP_LABELS", default=MappingProxyType({}))
 
 
 @contextlib.contextmanager
 def watching(on_step: Callable[[Step], None]) -> Iterator[None]:
-    """Inside, ``on_step`` is told after every step of every loop, however deep inside a job it runs."""
+    """Inside, ``on_step`` is called after every step of every loop, however deep inside a job it runs."""
     before = _WATCHER.set(on_step)
     try:
         yield
@@ -52,11 +53,22 @@ def watching(on_step: Callable[[Step], None]) -> Iterator[None]:
         _WATCHER.reset(before)
 
 
-def tell(folder: Path | None, epoch: int, epochs: int, step: int, steps: int) -> None:
-    """Tell whoever watches."""
+@contextlib.contextmanager
+def step_labels(labels: Mapping[str, Any]) -> Iterator[None]:
+    """Inside, the steps of every loop have these labels too."""
+    before = _STEP_LABELS.set({**_STEP_LABELS.get(), **labels})
+    try:
+        yield
+    finally:
+        _STEP_LABELS.reset(before)
+
+
+def report_step(labels: Mapping[str, Any] | None, epoch: int, epochs: int, step: int, steps: int) -> None:
+    """Call the ``on_step`` of :func:`watching`, if there is one."""
     watcher = _WATCHER.get()
     if watcher is not None:
-        watcher(Step(folder, epoch, epochs, step, steps))
+        known = None if labels is None else {**_STEP_LABELS.get(), **labels}
+        watcher(Step(known, epoch, epochs, step, steps))
 
 
 WORDS = {"train": "training ", "val": "validation ", "test": "test ", "": ""}  # of a loss, by split
@@ -126,6 +138,7 @@ class EpochLoop:
     ) -> None:
         self.epochs, self.generator, self.folder = epochs, generator, run
         self.on_epoch, self.should_stop = on_epoch, should_stop
+        self.labels = labels_of(on_epoch)
         self.checkpoint_every = checkpoint_every
         self.epoch = self.step_number = 0
         self.done = False
@@ -169,7 +182,7 @@ class EpochLoop:
             self.engine(*plan[self.step_number])
             self.step_number += 1
             if self.folder is not None:
-                tell(self.folder.path, self.epoch, self.epochs, self.step_number, len(plan))
+                report_step(self.labels, self.epoch, self.epochs, self.step_number, len(plan))
             if self.should_stop is not None and distributed.any_of(self.should_stop()):
                 self.seconds += time.perf_counter() - started
                 self._save()
@@ -227,9 +240,27 @@ class EpochLoop:
             torch.cuda.set_rng_state(random["cuda"], self.engine.device)
 
 
+@dataclass(frozen=True)
+class Labelled:
+    """``on_epoch`` with labels that are added to every record; a record's own values win."""
+
+    on_epoch: Callable[[Record], None]
+    labels: Mapping[str, Any]
+
+    def __call__(self, record: Record) -> None:
+        self.on_epoch({**self.labels, **record})
+
+
 def labelled(on_epoch: Callable[[Record], None] | None, **labels: Any) -> Callable[[Record], None] | None:
-    """``on_epoch`` that hears these labels with every record; a record's own values stand."""
-    return None if on_epoch is None else lambda record: on_epoch({**labels, **record})
+    """Add labels, such as the stage or the seed, to the records that ``on_epoch`` gets."""
+    if isinstance(on_epoch, Labelled):
+        return Labelled(on_epoch.on_epoch, {**on_epoch.labels, **labels})
+    return None if on_epoch is None else Labelled(on_epoch, labels)
+
+
+def labels_of(on_epoch: Callable[[Record], None] | None) -> Mapping[str, Any]:
+    """The labels that ``on_epoch`` adds to records."""
+    return on_epoch.labels if isinstance(on_epoch, Labelled) else {}
 
 
 def seeded(seed: int) -> torch.Generator:

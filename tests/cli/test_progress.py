@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
-from gnas.cli.bars import Bars
-from gnas.cli.progress import Stages
+from gnas.cli.progress import Stage, Stages, count_progress
 from gnas.cli.screen import Screen, cells, finite
-from gnas.cli.stage import Stage, View
+from gnas.cli.views import Bars, View
 from gnas.training.loop import Step
 
 
@@ -62,19 +61,19 @@ def test_parts_side_by_side_end_once_each_with_their_own_time() -> None:
 
 def test_time_left_after_a_resume_counts_only_what_was_done_now() -> None:
     stage = Stage("search", "search", 50, started=0.0)
-    stage.take(record(41), "mae", 2.0)
-    assert stage.left(2.0) == 18.0
-    assert stage.left(5.0) == 15.0  # it counts down between epochs
-    assert stage.left(99.0) == 0.0
+    stage.add_record(record(41), "mae", 2.0)
+    assert stage.seconds_left(2.0) == 18.0
+    assert stage.seconds_left(5.0) == 15.0  # it counts down between epochs
+    assert stage.seconds_left(99.0) == 0.0
 
 
 def test_a_seed_that_stopped_early_shortens_the_rest() -> None:
     stage = Stage("train gin", "train gin", 50, seeds=2, started=0.0)
     for epoch in range(1, 11):
-        stage.take(record(epoch, seed=1), "mae", float(epoch))
+        stage.add_record(record(epoch, seed=1), "mae", float(epoch))
     assert stage.total == 100
     for epoch in range(1, 6):
-        stage.take(record(epoch, seed=2), "mae", 10.0 + epoch)
+        stage.add_record(record(epoch, seed=2), "mae", 10.0 + epoch)
     assert (stage.done, stage.total) == (15, 60)
 
 
@@ -128,8 +127,8 @@ def test_json_has_no_numbers_that_are_none() -> None:
     assert finite({"a": [float("nan"), 1.5, (float("inf"),)], 2: True}) == {"a": [None, 1.5, [None]], "2": True}
 
 
-def step(epoch: int, number: int, folder: str = "runs/x/search", steps: int = 100) -> Step:
-    return Step(Path(folder), epoch, 10, number, steps)
+def step(epoch: int, number: int, steps: int = 100, **labels: Any) -> Step:
+    return Step(labels, epoch, 10, number, steps)
 
 
 def test_a_long_epoch_tells_how_far_it_is() -> None:
@@ -165,11 +164,11 @@ def test_steps_of_a_resumed_run_and_of_seeds_at_once() -> None:
     stage = Stage("train gin", "train gin", 10, seeds=2)
     with Stages(screen, [Stage("search", "search", 5), stage], "mae", clock=clock) as stages:
         clock.now += 3
-        stages.on_step(step(4, 50, "runs/x/trained/gin/seed-1"))
-        stages.on_step(step(4, 25, "runs/x/trained/gin/seed-2"))
+        stages.on_step(step(4, 50, model="gin", seed=1))
+        stages.on_step(step(4, 25, model="gin", seed=2))
         assert stages.current is stage
         assert (stage.done, stage.reached, stage.skipped, stage.total) == (8, 8.75, 8, 20)
-        assert stage.left(clock.now) == 3 / 0.75 * (20 - 8.75)
+        assert stage.seconds_left(clock.now) == 3 / 0.75 * (20 - 8.75)
         stages.on_epoch({"model": "gin", "seed": 1, "epoch": 5, "val_metric": 1.0})
         assert (stage.done, stage.reached) == (9, 9.25)
 
@@ -178,11 +177,11 @@ def test_steps_of_trials_are_shares_of_a_trial() -> None:
     clock, (screen, _) = Clock(), paper()
     stage = Stage("search", "search", 20, unit="trial")
     with Stages(screen, [stage], "mae", clock=clock) as stages:
-        stages.on_step(step(5, 50, "runs/x/search/trial"))
+        stages.on_step(step(5, 50, stage="search"))
         assert (stage.done, stage.reached) == (0, 0.55)
         stages.on_epoch(record(1))
         assert stage.reached == 1
-        stages.on_step(step(0, 50, "elsewhere/unknown"))  # of a job that is not ours
+        stages.on_step(step(0, 50, stage="unknown"))  # of a job that is not ours
         assert stage.reached == 1
 
 
@@ -211,3 +210,40 @@ def test_a_long_evaluation_is_told() -> None:
         "search: epoch 1 of 1, evaluating, batch 40 of 80",
         "search: epoch 1 of 1, evaluating, batch 80 of 80",
     ]
+
+
+def counted(screen: Screen, count: int, pace: float) -> str:
+    """What is printed while ``count`` things are counted, one each ``pace`` seconds."""
+    text, clock = io.StringIO(), Clock()
+    live = screen.live
+    screen.err = Console(file=text, width=100, force_terminal=live, color_system=None)
+    with count_progress(screen, "mnist", clock) as tell:
+        tell("images", 0, count)
+        for number in range(1, count + 1):
+            clock.now += pace
+            tell("images", number, count)
+    return text.getvalue().replace("\xa0", " ")
+
+
+def test_lines_where_nothing_can_move() -> None:
+    lines = counted(Screen(), 48, 0.5).splitlines()
+    assert lines == [
+        "mnist: images, 4 of 48; about 22 s left",
+        "mnist: images, 24 of 48; about 12 s left",
+        "mnist: images, 44 of 48; about 2.0 s left",
+    ]
+
+
+def test_what_is_quick_says_nothing() -> None:
+    assert counted(Screen(), 10, 0.1) == ""
+
+
+def test_quiet_says_nothing() -> None:
+    assert counted(Screen(quiet=True), 100, 1.0) == ""
+
+
+def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Screen, "live", property(lambda self: True))
+    shown = counted(Screen(), 5, 1.0)
+    assert "mnist: images" in shown
+    assert "5/5" in shown

@@ -99,9 +99,9 @@ def test_a_watcher_is_told_every_step_and_changes_nothing(kind: str, tmp_path: P
     heard: list[Step] = []
     with Run(tmp_path, {}) as run, watching(heard.append):
         one = finish(loop(kind, run))
-    steps, told = STEPS[kind], [step for step in heard if step.folder is not None]
-    assert {step.epoch for step in heard if step.folder is None} == set(range(EPOCHS))  # evaluations are told, too
-    wanted = [Step(tmp_path, epoch, EPOCHS, step, steps) for epoch in range(EPOCHS) for step in range(1, steps + 1)]
+    steps, told = STEPS[kind], [step for step in heard if step.labels is not None]
+    assert {step.epoch for step in heard if step.labels is None} == set(range(EPOCHS))  # evaluations are told, too
+    wanted = [Step({}, epoch, EPOCHS, step, steps) for epoch in range(EPOCHS) for step in range(1, steps + 1)]
     assert told == wanted
     assert flat(one.state()) == flat(whole(kind).state())
     count = len(heard)

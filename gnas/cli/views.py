@@ -1,10 +1,10 @@
-"""Progress on a terminal: one bar a stage, with the time left."""
+"""Where the progress of a job is shown: moving bars on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
@@ -13,20 +13,75 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from gnas.cli.screen import Screen
-from gnas.cli.stage import Stage, View
 from gnas.run.words import duration
+
+if TYPE_CHECKING:
+    from gnas.cli.progress import Stage
+
+Clock = Callable[[], float]
+PAUSE = 2.0  # seconds between two lines
+LONG_PAUSE = 10.0  # the same within an epoch
+
+
+class View:
+    """The interface of a view; this one shows nothing."""
+
+    def begin(self, plan: Sequence[Stage]) -> None:
+        """Show the stages of a job; some may be known already."""
+
+    def show(self, stage: Stage) -> None:
+        """Show a stage after an epoch."""
+
+    def step(self, stage: Stage) -> None:
+        """Show a stage within an epoch; ``stage.where`` is the place, if the epoch takes long."""
+
+    def end(self, stage: Stage) -> None:
+        """Show a finished stage."""
+
+    def close(self, failed: bool) -> None:
+        """End the view with the job."""
+
+
+class Lines(View):
+    """At most one line every two seconds, fewer within an epoch, and one at the end of each stage."""
+
+    def __init__(self, screen: Screen, clock: Clock) -> None:
+        self.screen, self.clock = screen, clock
+        self.last = clock()
+
+    def show(self, stage: Stage) -> None:
+        if self.clock() - self.last >= PAUSE:
+            self._line(stage, f"{stage.done} of {stage.total}")
+
+    def step(self, stage: Stage) -> None:
+        if stage.where and self.clock() - self.last >= LONG_PAUSE:
+            self._line(stage, f"{min(stage.done + 1, stage.total)} of {stage.total}, {stage.where}")
+
+    def end(self, stage: Stage) -> None:
+        self.last = self.clock()
+        self._print(f"{stage.label}: {stage.summary()}")
+
+    def _line(self, stage: Stage, number: str) -> None:
+        self.last = self.clock()
+        left = stage.seconds_left(self.last)
+        rest = f"; about {duration(left)} left" if left else ""
+        note = f"; {stage.note}" if stage.note else ""
+        self._print(f"{stage.label}: {stage.unit} {number}{note}{rest}")
+
+    def _print(self, text: str) -> None:
+        self.screen.err.print(text, soft_wrap=True)
 
 
 class Bars(View):
-    """One bar a stage; those to come are there already, empty."""
+    """One bar per stage; those to come are there already, empty."""
 
     def __init__(self, screen: Screen) -> None:
         columns = (
-            _Working(),
+            _SpinnerColumn(),
             TextColumn("{task.description}", style="bold", markup=False),
             BarColumn(bar_width=24, complete_style="cyan", finished_style="green"),
             TextColumn("{task.fields[count]}", justify="right", markup=False),
-            _Left(),
+            _TimeColumn(),
             TextColumn("{task.fields[note]}", markup=False, style="dim"),
         )
         self.bars = Progress(*columns, console=screen.err, refresh_per_second=5)
@@ -46,7 +101,7 @@ class Bars(View):
         note = ", ".join(filter(None, (stage.note, stage.where)))
         self.bars.update(here, description=stage.label, completed=stage.reached, total=stage.total, note=note)
         self.bars.update(here, count=_count(stage))
-        over = stage.done >= stage.total  # then the next one is at work, though its first epoch is not over yet
+        over = stage.done >= stage.total  # then the next stage runs, though its first epoch has not ended
         for task in self.bars.tasks:
             self.bars.update(task.id, working=task.id == here + over)
 
@@ -70,8 +125,8 @@ def _count(stage: Stage) -> str:
     return f"{stage.done}/{stage.total}"
 
 
-class _Working(ProgressColumn):
-    """Something that moves before the bar at work: its first epoch may take long."""
+class _SpinnerColumn(ProgressColumn):
+    """A spinner before the bar of the current stage: its first epoch may take long."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,12 +137,12 @@ class _Working(ProgressColumn):
         return self.spinner.render(task.get_time()) if moves else Text(" ")
 
 
-class _Left(ProgressColumn):
+class _TimeColumn(ProgressColumn):
     """The time left, counting down between epochs; at the end the time it took."""
 
     def render(self, task: BarTask) -> Text:
         stage: Stage = task.fields["stage"]
         if stage.ended is not None and stage.started is not None:
             return Text(f"{duration(stage.ended - stage.started):>11}     ")
-        left = stage.left(time.monotonic())
+        left = stage.seconds_left(time.monotonic())
         return Text(f"{duration(left):>11} left" if left is not None else " " * 16, style="cyan")
