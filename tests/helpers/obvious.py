@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnas.arch.operation import AGGREGATORS, FILTERS
+from gnas.graph import GraphBatch
 
 Weights = Mapping[str, Tensor]
 Link = tuple[int, int, str, Tensor | float]  # source, target, operation, its share of the mix
@@ -211,6 +212,18 @@ def decoded(model: nn.Module, h: Tensor, edge_index: Tensor, batch: Tensor) -> T
         h = (h @ layer.weight.T + layer.bias).relu()
     last = model.head.layers[-1]
     return h @ last.weight.T + last.bias
+
+
+class Slow(nn.Module):
+    """The obvious evaluation of a supernet, as a module whose parameters can be exchanged."""
+
+    def __init__(self, supernet: nn.Module) -> None:
+        super().__init__()
+        self.supernet = supernet
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        edges = torch.stack([batch.neighbors.source, batch.neighbors.target]).long()
+        return supernet(self.supernet, batch.x, edges, batch.batch.long())
 
 
 # -- GAP trees ------------------------------------------------------------------------------------------------------

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterable
 
+import networkx as nx
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gnas.graph import GraphBatch, Neighbors
+from gnas.graph import GraphBatch, GraphSet, Neighbors
 from gnas.kernels.aggregate import aggregate
 from gnas.model.operations import Operation
 
@@ -123,3 +126,24 @@ def assert_near(found: Tensor | list[Tensor], wanted: Tensor | list[Tensor], tol
     assert found.shape == wanted.shape
     scale = max(1.0, float(wanted.detach().abs().max())) if wanted.numel() else 1.0
     torch.testing.assert_close(found, wanted, rtol=0, atol=tolerance * scale, check_dtype=False)
+
+
+def flat(tensors: Iterable[Tensor]) -> Tensor:
+    """All values in one row."""
+    return torch.cat([g.flatten() for g in tensors])
+
+
+def leaf(*shape: int, seed: int, dtype: torch.dtype, device: str) -> Tensor:
+    """Random values that take a gradient."""
+    values = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return values.to(dtype).to(device).requires_grad_()
+
+
+def as_set(graphs: list[nx.Graph]) -> GraphSet:
+    """Each graph's edges in one direction if it is directed, else in both."""
+    nodes = np.cumsum([0, *(len(g) for g in graphs)])
+    lists = [list(g.edges) if g.is_directed() else [p for a, b in g.edges for p in ((a, b), (b, a))] for g in graphs]
+    edges = np.cumsum([0, *map(len, lists)])
+    flat = torch.tensor([pair for pairs in lists for pair in pairs], dtype=torch.long).reshape(-1, 2).T
+    x = torch.zeros(int(nodes[-1]), 1, dtype=torch.long)
+    return GraphSet.build(x, flat, torch.from_numpy(nodes), torch.from_numpy(edges), torch.zeros(len(graphs)))

@@ -224,10 +224,11 @@ def test_triton_in_its_interpreter() -> None:
         *(
             str(Path(__file__).parents[1] / f"{name}.py")
             for name in (
-                "kernels/test_weighted_sum",
-                "kernels/test_edge_scores",
+                "kernels/aggregate/test_weighted",
+                "kernels/aggregate/test_scores",
                 "model/test_supernet",
                 "kernels/test_fused",
+                "kernels/fused/test_linear",
             )
         ),
     ]

@@ -1,6 +1,7 @@
-"""Statistics of the norms taken anew: against batches normalised by hand, in training, and in a search."""
+"""Metrics of a whole split; statistics of the norms taken anew, against batches normalised by hand, in training and in a search."""
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,21 @@ def test_running_averages_that_lag_are_told(momentum: float, settings: dict[str,
 )
 def test_a_lag_is_an_evaluation_that_is_clearly_worse(task: Task, batches: float, evaluated: float, lags: bool) -> None:
     assert lag_behind(task, batches, evaluated) == lags
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "class_accuracy"])
+def test_the_metric_does_not_depend_on_the_batch_size(metric: str) -> None:
+    bench = benchmark("classification")
+    model = shake(builder(replace(bench, task=replace(bench.task, metric=metric)))())
+    figures = [evaluate(model, bench.test, size) for size in (1, 3, 7)]
+    whole = evaluate(model, bench.test, 100)
+    for one in figures:
+        assert one["metric"] == pytest.approx(whole["metric"], abs=1e-3)
+        assert one["loss"] == pytest.approx(whole["loss"], abs=1e-5)
+    assert whole["metric_per_batch"] == pytest.approx(whole["metric"], abs=1e-3)
+    assert abs(figures[0]["metric_per_batch"] - whole["metric"]) > 0.1
+    out, y = model.eval()(bench.test.batch()), bench.test.y
+    right = (out.argmax(1) == y).double()
+    recalls = [right[y == c].mean() for c in range(3)]
+    wanted = right.mean() if metric == "accuracy" else sum(recalls) / 3
+    assert whole["metric"] == pytest.approx(100 * float(wanted), abs=1e-3)

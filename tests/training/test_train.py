@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from samples import shake
 from small import benchmark, builder, stop_after, transductive
 from tiny import SPACE, ring, untimed
 
@@ -29,8 +28,14 @@ from gnas.training.store import GraphStore
 from gnas.training.train import Spread, Trainer, TrainResult, train, train_seeds
 
 BENCH = benchmark()
+
+
 CPU = torch.device("cpu")
+
+
 SHORT = TrainConfig(epochs=3, batch_size=5)
+
+
 HALF = SHORT.with_(precision="bf16")
 
 
@@ -215,27 +220,6 @@ def test_several_seeds_stop_and_go_on(tmp_path: Path) -> None:
         assert replace(one, seconds=0) == replace(other, seconds=0)
     for run in runs:
         run.close()
-
-
-# -- metrics ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("metric", ["accuracy", "class_accuracy"])
-def test_the_metric_does_not_depend_on_the_batch_size(metric: str) -> None:
-    bench = benchmark("classification")
-    model = shake(builder(replace(bench, task=replace(bench.task, metric=metric)))())
-    figures = [evaluate(model, bench.test, size) for size in (1, 3, 7)]
-    whole = evaluate(model, bench.test, 100)
-    for one in figures:
-        assert one["metric"] == pytest.approx(whole["metric"], abs=1e-3)
-        assert one["loss"] == pytest.approx(whole["loss"], abs=1e-5)
-    assert whole["metric_per_batch"] == pytest.approx(whole["metric"], abs=1e-3)
-    assert abs(figures[0]["metric_per_batch"] - whole["metric"]) > 0.1
-    out, y = model.eval()(bench.test.batch()), bench.test.y
-    right = (out.argmax(1) == y).double()
-    recalls = [right[y == c].mean() for c in range(3)]
-    wanted = right.mean() if metric == "accuracy" else sum(recalls) / 3
-    assert whole["metric"] == pytest.approx(100 * float(wanted), abs=1e-3)
 
 
 # -- options ----------------------------------------------------------------------------------------------------------
