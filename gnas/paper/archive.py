@@ -27,14 +27,15 @@ except ImportError:  # not a Unix system: archives are then not locked
 
 from gnas.errors import InputError, located
 from gnas.files import dump_config, parse_yaml, write_atomic
+from gnas.run import layout
+from gnas.run.layout import COMMAND, CONFIG, GENOTYPE, RESULT
 
-CONFIG, HISTORY = "config.yaml", "history.jsonl"
+HISTORY = "history.jsonl"
 # Tables in CSV and Markdown are left out: the JSON file beside them has all their figures.
 FILES = (
-    *(CONFIG, "command.json", "versions.json", "data.json", "genotype.yaml", "result.json", "round.json"),
+    *(CONFIG, COMMAND, "versions.json", "data.json", GENOTYPE, RESULT, "round.json"),
     *("leaderboard.json", "strategies.json", HISTORY),
 )
-PARTS = ("search", "round-*", "trained/*/seed-*")  # runs inside a run folder
 ALPHAS_EVERY = 10
 _PART = re.compile(r"[\w+=-][\w+=.,-]{0,200}")  # of a path: no dot first, so that none leads out of the archive
 
@@ -64,8 +65,10 @@ def copy_run(folder: Path, target: Path, *, trained: bool = True) -> None:
 def read_small_files(folder: Path, *, trained: bool = True) -> dict[str, str]:
     """Text by path of what an archive stores of a run folder and of its finished parts."""
     texts = {}
-    inner = (part for pattern in PARTS[: None if trained else -1] for part in sorted(folder.glob(pattern)))
-    for part in (folder, *(part for part in inner if (part / "result.json").exists())):
+    inner = [layout.search_folder(folder), *layout.list_rounds(folder).values()]
+    for network in layout.list_networks(folder) if trained else ():
+        inner += layout.list_trainings(folder, network).values()
+    for part in (folder, *filter(layout.is_finished, inner)):
         for file in (part / name for name in FILES if (part / name).exists()):
             if file.name == "leaderboard.json" and not trained:
                 continue
