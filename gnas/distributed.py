@@ -1,8 +1,8 @@
-"""Several processes at one search or training, started by ``torchrun``: shares of every batch, sums over all of them, one voice.
+"""One search or training on several processes, started by ``torchrun``: each computes a share of every batch.
 
-Every process holds the whole data and the same weights and alphas. Of each batch it computes its share; losses are divided by
-the counts of all shares, so that gradients add up to those of the whole batch, and every process takes the same step. Alone,
-each function here does nothing. Collectives are torch.distributed's: gloo between CPUs, NCCL between GPUs.
+Every process has all the data and the same weights and alphas. Losses are divided by the counts of all shares, so that
+gradients add up to those of the whole batch, and every process takes the same step. With a single process the functions here
+do nothing. Collectives are those of torch.distributed: gloo between CPUs, NCCL between GPUs.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from gnas.errors import InputError, RunError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_joined = False  # by start(): a process group of others does not bind the runs of this process together
+_joined = False  # set by start(): a process group of the caller is not used for runs
 _norms_shared = False  # not a context variable: torch.compile cannot read one
-_AT_FIRST: ContextVar[bool] = ContextVar("_AT_FIRST", default=False)  # the first process works, the others wait for it
+_AT_FIRST: ContextVar[bool] = ContextVar("_AT_FIRST", default=False)  # only the first process works, the others wait
 
 
 class Diverged(RunError):
     """Processes that must hold the same values do not."""
 
 
-# -- who is there ---------------------------------------------------------------------------------------------------------
+# -- processes ------------------------------------------------------------------------------------------------------------
 
 
 def launched() -> bool:
@@ -44,18 +44,18 @@ def launched() -> bool:
 
 
 def local_device() -> torch.device:
-    """The GPU that is this process's own."""
+    """The GPU of this process."""
     index = int(os.environ.get("LOCAL_RANK", "0"))
     if index >= torch.cuda.device_count():
         raise InputError(
-            f"process {index} of this machine has no GPU of its own: there are {torch.cuda.device_count()}; start one process a "
+            f"process {index} of this machine has no GPU: there are {torch.cuda.device_count()}; start one process per "
             "GPU (torchrun --nproc-per-node), or use --device cpu"
         )
     return torch.device("cuda", index)
 
 
 def start(device: torch.device | str = "cpu") -> None:
-    """Join the other processes; does nothing where there are none. A group that the caller opened is taken as it is."""
+    """Join the other processes, if there are any. A process group of the caller is used as it is."""
     global _joined
     if not launched() and not dist.is_initialized():
         return
@@ -69,7 +69,7 @@ def start(device: torch.device | str = "cpu") -> None:
 
 
 def leave() -> bool:
-    """The work together is over; whether this process was the first, which goes on alone to tell the result."""
+    """End the joint work. Returns whether this process is the first, which reports the result."""
     global _joined
     first, _joined = is_first(), False
     if dist.is_initialized():
@@ -78,7 +78,7 @@ def leave() -> bool:
 
 
 def size() -> int:
-    """Number of processes at work together."""
+    """Number of processes."""
     return dist.get_world_size() if _joined else 1
 
 
@@ -88,7 +88,7 @@ def rank() -> int:
 
 
 def share() -> tuple[int, int]:
-    """Which share of a batch is this process's, and how many there are."""
+    """The number of this process's share of a batch, and the number of shares."""
     return rank(), size()
 
 
@@ -126,7 +126,7 @@ def gradients(loss: Tensor, parameters: Sequence[nn.Parameter]) -> tuple[Tensor,
 
 
 def reduce_gradients(loss: Tensor, parameters: Sequence[nn.Parameter]) -> Tensor:
-    """Sum what ``backward`` left in ``grad`` over all processes; returns the loss of the whole batch."""
+    """Sum the gradients of ``backward`` over all processes. Returns the loss of the whole batch."""
     if size() == 1:
         return loss
     held = [p for p in parameters if p.grad is not None]
@@ -137,12 +137,12 @@ def reduce_gradients(loss: Tensor, parameters: Sequence[nn.Parameter]) -> Tensor
 
 
 def any_of(flag: bool) -> bool:
-    """Whether it holds in any process."""
+    """Whether the condition is true in any process."""
     return flag if size() == 1 else bool(total(torch.tensor(float(flag), device=_device())))
 
 
 def same_start(*modules: nn.Module) -> None:
-    """Weights, alphas and statistics of the first process, in every process."""
+    """Copy weights, alphas and statistics of the first process to every process."""
     if size() > 1:
         for module in modules:
             for value in module.state_dict().values():
@@ -151,9 +151,9 @@ def same_start(*modules: nn.Module) -> None:
 
 @torch.no_grad()
 def settle(*modules: nn.Module) -> None:
-    """At the end of an epoch: running statistics become the mean over the processes, and parameters must be the same.
+    """End an epoch: average running statistics over the processes and check that parameters are equal.
 
-    Raises :class:`Diverged`, in every process, where they are not: networks that differ would end as different genotypes.
+    Raises :class:`Diverged` in every process if they are not: different networks would give different genotypes.
     """
     if size() == 1:
         return
@@ -166,7 +166,7 @@ def settle(*modules: nn.Module) -> None:
 
 
 def check_same(values: Mapping[str, Tensor], what: str) -> None:
-    """All processes hold the same bits."""
+    """Check that all processes have the same bits."""
     code = 0
     for value in values.values():
         code = zlib.crc32(value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes(), code)
@@ -174,8 +174,8 @@ def check_same(values: Mapping[str, Tensor], what: str) -> None:
     if len(set(codes)) > 1:
         shown = ", ".join(f"{number:08x}" for number in codes)
         raise Diverged(
-            f"the {what} differs between the {size()} processes (checksums by rank: {shown}); nothing more is computed: the last "
-            "checkpoint is whole, go on from it"
+            f"the {what} differs between the {size()} processes (checksums by rank: {shown}); the run stops here; "
+            "resume it from its last checkpoint"
         )
 
 
@@ -190,11 +190,11 @@ def _device() -> torch.device:
     return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
 
 
-# -- files and words ------------------------------------------------------------------------------------------------------
+# -- files and output -----------------------------------------------------------------------------------------------------
 
 
 def from_first(work: Callable[[], T]) -> T:
-    """What ``work`` gives, or raises, in the first process; the others take it from there."""
+    """Run ``work`` in the first process and return its result, or raise its error, in every process."""
     if size() == 1 or _AT_FIRST.get():
         return work()
     answer: list[Any] = [None, None]
@@ -213,7 +213,7 @@ def from_first(work: Callable[[], T]) -> T:
 
 
 def by_first(method: Callable[P, T]) -> Callable[P, T]:
-    """A method that the first process runs for all: only it touches the disk."""
+    """A method that only the first process runs; the others receive its result. Only the first touches the disk."""
 
     @functools.wraps(method)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -227,7 +227,7 @@ def by_first(method: Callable[P, T]) -> Callable[P, T]:
 
 @contextlib.contextmanager
 def shared_norms(on: bool) -> Iterator[None]:
-    """Inside, if ``on``, batch norms take their statistics over the real nodes of all processes."""
+    """A context in which, if ``on``, batch norms compute statistics over the real nodes of all processes."""
     global _norms_shared
     before, _norms_shared = _norms_shared, on and size() > 1
     try:
@@ -241,8 +241,10 @@ def norms_are_shared() -> bool:
 
 
 def normalise(h: Tensor, mask: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """``h`` (``[count, nodes, channels]``) less its mean, over its deviation, both of the nodes of all processes that ``mask``
-    keeps; also returns mean, biased variance and how many nodes they are of."""
+    """Standardise ``h`` (``[count, nodes, channels]``) by mean and deviation over the nodes in ``mask`` of all processes.
+
+    Also returns the mean, the biased variance and the number of nodes.
+    """
     return _Normalise.apply(h, mask, eps)  # type: ignore[no-untyped-call]
 
 
@@ -260,7 +262,7 @@ class _Normalise(torch.autograd.Function):
         means, sums = (part.reshape(-1, *mean.shape) for part in known[:, 1:].chunk(2, dim=1))
         count = counts.sum().clamp_min(1)
         mean = (counts * means).sum(0) / count
-        # Squares around each share's own mean, moved to the common one: no difference of large numbers.
+        # Squares around the mean of each share, then moved to the common mean: no difference of large numbers.
         var = (sums + counts * (means - mean).square()).sum(0) / count
         rstd = torch.rsqrt(var + eps)
         out = (h - mean) * rstd
@@ -274,6 +276,6 @@ class _Normalise(torch.autograd.Function):
         out, rstd, count, mask = ctx.saved_tensors
         shift, slope = totals([grad.sum(1, keepdim=True), (grad * out).sum(1, keepdim=True)])
         through = (shift + out * slope) / count
-        # Rows of padding took no part in the statistics.
+        # Rows of padding are not in the statistics.
         through = through if mask is None else through * mask[:, None]
         return (grad - through) * rstd, None, None

@@ -1,6 +1,6 @@
 """The authors' two formats of genotype files. ``architecture.load_genotype`` reads them and our own.
 
-``first`` (their first code) lists (operation, target, source), here one cell a line as ``cell 1: I 1 0, s 2 0, ...`` or
+``first`` (their first code) lists (operation, target, source), here one cell per line as ``cell 1: I 1 0, s 2 0, ...`` or
 as Python lists of tuples. ``released`` (their released code) is YAML with the key ``Genotype``.
 """
 
@@ -28,7 +28,7 @@ RELEASED = {
     "V_Max": "max",
 }
 MAX_LITERAL = 100_000
-MAX_LINKS = 99  # in one cell of a first-code file: finding its levels costs the square of that
+MAX_LINKS = 99  # per cell of a first-code file: the cost of finding its levels grows with the square
 
 
 def is_first(text: str) -> bool:
@@ -48,7 +48,7 @@ def export(genotype: Genotype, path: str | Path, form: str) -> Path:
 
 
 def from_first(text: str, source: str = "<string>", output: str = "third") -> Genotype:
-    """Read the first code's lists. Their nodes are numbered freely; here they get the numbers of a CellGenotype."""
+    """Read the first code's lists. Their nodes have any numbers; here they get the numbers of a CellGenotype."""
     text = re.sub("#.*", "", text)
     with located(source):
         cells = []
@@ -59,7 +59,7 @@ def from_first(text: str, source: str = "<string>", output: str = "third") -> Ge
 
 
 def to_first(genotype: Genotype) -> str:
-    """The first code's text, one cell a line, numbered level after level as in the authors' published genotype."""
+    """The first code's text, one cell per line, numbered level after level as in the authors' published genotype."""
     lines = [f"cell {number}: {', '.join(_first_items(cell))}" for number, cell in enumerate(genotype, start=1)]
     text = "\n".join(lines) + "\n"
     _check_same(genotype, from_first(text, output=genotype[0].output), "first")
@@ -67,7 +67,7 @@ def to_first(genotype: Genotype) -> str:
 
 
 def from_released(text: str, source: str = "<string>") -> Genotype:
-    """Read the released code's YAML. Its cells have as many nodes on each level, and put out all of them."""
+    """Read the released code's YAML. Its cells have the same number of nodes on each level; all of them are outputs."""
     document = parse_yaml(text, source)
     with located(source):
         entries = sequence(mapping(document, ("Genotype",), others=True)["Genotype"], "Genotype")
@@ -83,7 +83,7 @@ def from_released(text: str, source: str = "<string>") -> Genotype:
 
 
 def to_released(genotype: Genotype) -> str:
-    """The released code's YAML, laid out as the authors' files are."""
+    """The released code's YAML, with the layout of the authors' files."""
     lines = ["Genotype:"]
     for number, cell in enumerate(genotype):
         lines += [f"- id: {number}", "  topology:"]
@@ -172,11 +172,11 @@ def _first_items(cell: CellGenotype) -> list[str]:
 
 
 def _levelled(links: Sequence[Link], output: str) -> CellGenotype:
-    """The cell of links whose levels are not told.
+    """The cell of links without levels.
 
-    The number N of first-level nodes tells the levels: targets up to N are level 1, later ones that read level 1 are
-    level 2, the rest is level 3. An identity may sit on any level, so several N can fit; then the one that leaves the
-    fewest first-level nodes without a second-level node is meant, and of those the smallest.
+    The number N of first-level nodes determines the levels: targets up to N are level 1, later ones that read level 1 are
+    level 2, the rest is level 3. An identity may sit on any level, so several N can fit. The right one leaves the fewest
+    first-level nodes without a second-level node; of several, it is the smallest.
     """
     links = sorted(links)
     _check_tree(links)

@@ -16,8 +16,8 @@ class Tree:
     """A cell as GAP sees it: latent nodes, each computed from its parent by one operation.
 
     Node 0 is the input, with parent -1 and operation ``""``. ``outputs`` are the nodes the cell's output is made of:
-    every leaf, and inner nodes too where a found cell says so. Nodes are renumbered in one canonical order (preorder,
-    lower subtrees first, then by name), so trees that differ only in the order of children are equal.
+    every leaf, and inner nodes too if a cell of a search has them as outputs. Nodes are renumbered in one
+    canonical order (preorder, lower subtrees first, then by name), so trees that differ only in the order of children are equal.
     """
 
     parents: tuple[int, ...]
@@ -79,7 +79,7 @@ def _expression(
 
 def _check_shape(parents: tuple[int, ...], operations: tuple[str, ...], outputs: frozenset[int]) -> None:
     if len(parents) != len(operations) or not parents or parents[0] != -1 or operations[0] != "":
-        raise InputError("a tree has one root, node 0 with parent -1 and operation '', and one operation a node")
+        raise InputError("a tree has one root, node 0 with parent -1 and operation '', and one operation per node")
     for node, parent in enumerate(parents[1:], start=1):
         if not 0 <= parent < node:
             raise InputError(f"node {node} of the tree has parent {parent}; allowed: 0 to {node - 1}")
@@ -96,7 +96,7 @@ def _check_shape(parents: tuple[int, ...], operations: tuple[str, ...], outputs:
 
 
 def check_token(token: str) -> None:
-    """Refuse what cannot stand in a tree."""
+    """Raise an error for a token that cannot be part of a tree."""
     name = token[1:] if token.startswith("@") else token
     check_name(name)
     if name == "skip":
@@ -126,7 +126,7 @@ def _canonical_order(parents: tuple[int, ...], operations: tuple[str, ...], outp
 
 
 def _ranked_children(parents: tuple[int, ...], operations: tuple[str, ...], outputs: frozenset[int]) -> list[list[int]]:
-    """Children in canonical order. Equal subtrees share a rank, found height by height, so nothing recurses."""
+    """Children in canonical order. Equal subtrees share a rank, computed height by height without recursion."""
     children: list[list[int]] = [[] for _ in parents]
     height = [0] * len(parents)
     for node in range(len(parents) - 1, 0, -1):

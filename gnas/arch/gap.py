@@ -66,7 +66,7 @@ def rewrite(tree: Tree) -> tuple[CellGenotype, tuple[int, ...]]:
 
 
 class _Levels:
-    """The three levels while they fill up; a place is (level, index in the level, from 1), the input is (0, 0)."""
+    """The three levels while they are filled; a place is (level, index in the level, from 1), the input is (0, 0)."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -92,7 +92,7 @@ class _Levels:
         return 1, len(self.first)
 
     def cross(self, source: tuple[int, int], operation: str) -> tuple[int, int]:
-        """A link to level 2. It leaves a first-level node that has none yet, else a new one behind a bare skip."""
+        """A link to level 2. It starts at a first-level node without such a link, else at a new one after a bare skip."""
         index = source[1]
         if index == 0 or index in self.second:
             self.first.append((index, "skip"))
@@ -146,7 +146,7 @@ def parse(text: str) -> Tree:
 
 
 class _Reader:
-    """The tokens of a formula, taken one by one. A branch is read in a loop, however deep it nests."""
+    """The tokens of a formula, read one by one. A branch is read in a loop, at any depth."""
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_TEXT:
@@ -184,7 +184,7 @@ class _Reader:
 
 
 class _Sprout:
-    """A tree while it grows, branch by branch."""
+    """A tree under construction, branch by branch."""
 
     def __init__(self) -> None:
         self.parents, self.operations = [-1], [""]

@@ -1,4 +1,4 @@
-"""What a search finds: links, cells and genotypes, as immutable values with one readable file format."""
+"""The result of a search: links, cells and genotypes, as immutable values with one readable file format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gnas.files import digits, mapping, of_format, parse_yaml, sequence, short, 
 
 OUTPUTS = ("third", "all", "leaves")
 VARIANTS = ("paper", "reference", "bare")
-MAX_NODES = 99  # a level; the paper uses 3 or 4
+MAX_NODES = 99  # per level; the paper uses 3 or 4
 
 
 @total_ordering
@@ -93,7 +93,7 @@ class CellGenotype:
         return tuple(node for node in computed if node not in feeding)
 
     def live(self) -> frozenset[int]:
-        """The nodes from which an output is reached; the others are computed for nothing."""
+        """The nodes that reach an output; the results of other nodes are not used."""
         reached = set(self.output_nodes())
         for link in reversed(self.links):
             if link.target in reached:
@@ -148,7 +148,9 @@ class CellGenotype:
                 if link.target in present:
                     raise InputError(f"node {link.target} has another incoming link; one is allowed")
                 if link.source not in present:
-                    raise InputError(f"node {link.source} has no incoming link of its own; give it one or read another")
+                    raise InputError(
+                        f"node {link.source} has no incoming link of its own; add one or choose another source"
+                    )
             present.add(link.target)
 
     def _check_ends(self, link: Link) -> None:
@@ -173,7 +175,7 @@ class CellGenotype:
 
 @dataclass(frozen=True, order=True)
 class Genotype:
-    """The cells of a network in order. ``variant`` names the flavour of modules it was made for (see VARIANTS)."""
+    """The cells of a network in order. ``variant`` names the variant of modules it was made for (see VARIANTS)."""
 
     kind: ClassVar[str] = "found"
     channels: ClassVar[int | None] = None  # any width can be built

@@ -1,7 +1,7 @@
 """A cell: the walk through the three levels, the fusion of its outputs, norm and residual.
 
-One class serves both ends of the search. A link carries one or several candidate operations: a supernet's cell has all
-of them, mixed by weights it is handed; a found cell has one a link and needs no weights.
+One class serves supernets and networks. A link has one or several candidate operations: the cell of a supernet has all of
+them, mixed by weights that it is called with; the cell of a genotype has one per link and needs no weights.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Cell(nn.Module):
 
     @staticmethod
     def from_genotype(cell: CellGenotype, channels: int, config: CellConfig) -> Cell:
-        """The cell a genotype describes; branches that never reach the output are left out."""
+        """The cell a genotype describes; branches that do not reach the output are left out."""
         live = set(cell.live())
         links = [SpaceLink(k.source, k.target, (k.operation,)) for k in cell.links if k.target in live]
         return Cell(links, cell.output_nodes(), channels, config, cell.level)
@@ -116,7 +116,7 @@ class Cell(nn.Module):
 
 
 def _group(slots: Sequence[Slot], level: Callable[[int], int]) -> list[list[Slot]]:
-    """Slots by the moment their source is complete, level by level: all aggregations fall into one stage, one pass."""
+    """Slots in order of when their source is complete, level by level. All aggregations are in one stage: one pass."""
     rank = {0: 0}
     groups: dict[tuple[int, int], list[Slot]] = {}
     for slot in sorted(slots, key=lambda s: s.target):

@@ -1,6 +1,6 @@
-"""A found network as code that people can read: plain layers, one attribute for each operation.
+"""A network of a search as readable code: plain layers, one attribute per operation.
 
-``module_source`` writes the module; ``exported_views`` are the network's weights under the names the module has.
+``module_source`` writes the module; ``exported_views`` are the weights of the network under the names of the module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gnas.model.stage import CellConfig, Stage
 from gnas.model.task import Task
 
 WIDTH = 100  # of a line of code
-MEASURED = {"size": "batch", "degree": "edge_index"}  # what each is counted from
+MEASURED = {"size": "batch", "degree": "edge_index"}  # the argument that each is computed from
 MEASURE_WORDS = {"size": "the nodes of its graph", "degree": "the edges that lead to it"}
 DECLARED = ("export_code", "forward", "__init__")
 JINJA = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, keep_trailing_newline=True)
@@ -75,7 +75,7 @@ def module_source(network: Network, about: str) -> str:
 
 
 def as_exportable(model: GraphModule) -> Network:
-    """The network itself; an error if it cannot be written out."""
+    """Return the network, or raise an error if it cannot be exported."""
     if not isinstance(model, Network):
         raise InputError(f"only found networks are exported, and this is a {type(model).__name__}")
     used = {link.operation for cell in model.genotype for link in _live(cell)}
@@ -116,13 +116,13 @@ def cells_of(network: Network) -> list[Cell]:
 
 
 def safe_text(text: str) -> str:
-    """One line that can stand in a docstring or in Markdown whatever it was: no quotes, backslashes or controls."""
+    """One line that is safe in a docstring and in Markdown: without quotes, backslashes and control characters."""
     clean = "".join(c if c.isprintable() and c not in '"\\`|<>' else " " for c in text)
     return " ".join(clean.encode(errors="replace").decode().split())[:200]
 
 
 def quoted(text: str) -> str:
-    """A text as Python writes it, in double quotes where it can."""
+    """A text as Python writes it, in double quotes if possible."""
     plain = repr(text)
     return f'"{plain[1:-1]}"' if plain[0] == "'" and '"' not in plain and "\\'" not in plain else plain
 
@@ -154,14 +154,14 @@ def _numbers(name: str, values: Sequence[float]) -> list[str]:
 
 
 def _listed(before: str, items: Iterable[str], after: str) -> list[str]:
-    """Items in one line if they fit, else one a line."""
+    """Items in one line if they fit, else one per line."""
     items = list(items)
     line = before + ", ".join(items) + after
     return [line] if len(line) <= WIDTH else [before, *(f"    {item}," for item in items), after]
 
 
 def _branches(text: str) -> str:
-    """The docstring of a cell: its formula in one line if it fits, else one branch a line."""
+    """The docstring of a cell: its formula in one line if it fits, else one branch per line."""
     lines = [text] if len(text) <= WIDTH else ["Its branches:\n", *text.strip("[]").split(" | "), ""]
     return "\n    ".join(lines)
 
@@ -222,7 +222,7 @@ def _cell(name: str, genotype: CellGenotype, config: CellConfig, codes: Mapping[
 
 
 def _fusion(branches: list[str], config: CellConfig) -> list[str]:
-    """How the cell's outputs become one: the end of its ``forward``."""
+    """The fusion of the cell's outputs: the last lines of its ``forward``."""
     name, lines = branches[0], []
     if len(branches) > 1:
         name = "out"
@@ -246,7 +246,7 @@ def _head(network: Network) -> list[str]:
 
 
 def _factors(task: Task) -> list[str]:
-    """What brings the output of a regression to the target's own unit; nothing where it already is."""
+    """Scale and center of the output of a regression; empty if it is in the unit of the target already."""
     if task.kind != "regression" or not (any(task.center) or any(scale != 1 for scale in task.scale)):
         return []
     return [n if len(v) == 1 else f"out.new_tensor({n})" for n, v in (("SCALE", task.scale), ("CENTER", task.center))]
@@ -266,8 +266,10 @@ def _output(task: Task) -> str:
 
 
 def exported_views(model: GraphModule) -> dict[str, Tensor]:
-    """A found network's weights in the names and shapes the module has, as views: a stack of layers holds one slice for
-    each operation, the module has one plain layer for each."""
+    """The weights of a network as views, with the names and shapes of the exported module.
+
+    A stack of layers has one slice per operation; the module has one plain layer per operation.
+    """
     network = as_exportable(model)
     encoder = network.encoder
     first = {"weight": encoder.weight.detach()} if encoder.categories else encoder.linear.state_dict()
@@ -283,7 +285,7 @@ def exported_views(model: GraphModule) -> dict[str, Tensor]:
         found |= _slices(cell.fuse, 0, f"cell_{number}.fuse.")
         if cell.norm is not None:
             found |= _slices(cell.norm, 0, f"cell_{number}.norm.")
-    for number, layer in enumerate(network.head.layers):  # between two layers of the exported head stands a ReLU
+    for number, layer in enumerate(network.head.layers):  # a ReLU is between two layers of the exported head
         found |= {f"head.{2 * number}.{name}": value for name, value in layer.state_dict().items()}
     return found
 
@@ -299,6 +301,6 @@ def _slices(module: nn.Module, row: int, prefix: str) -> dict[str, Tensor]:
                 found[f"{path}bias"] = layer.bias.detach()[row, 0]
         elif isinstance(layer, StackedBatchNorm):
             found |= {path + key: value[row, 0] for key, value in layer.state_dict().items()}
-        else:  # parameters of an operation's own
+        else:  # the operation's own parameters
             found |= {path + key: value.detach()[row] for key, value in layer.named_parameters(recurse=False)}
     return found

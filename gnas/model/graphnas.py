@@ -44,7 +44,7 @@ class GraphNASLayer(nn.Module):
     sum. One self loop is added to every node. Without ``concat``, in the last layer, heads are averaged.
 
     The released code applies its perceptron to :math:`e_{ij} z_j` edge by edge and without a nonlinearity; here it has
-    one, and runs once a node.
+    one, and runs once per node.
     """
 
     def __init__(self, in_channels: int, choice: LayerChoice, concat: bool = True) -> None:
@@ -76,12 +76,12 @@ class GraphNASLayer(nn.Module):
         kind = self.choice.attention
         if kind == "const":
             return self.reduce(message, message, batch, None)
-        if kind == "gcn":  # the receiver's factor is positive, so it may wait until after the maximum
+        if kind == "gcn":  # the factor of the receiver is positive, so it can be applied after the maximum
             sent, received = (_degree(ptr, z) for ptr in (batch.neighbors.back_ptr, batch.neighbors.ptr))
             return self.reduce(message * sent, message * sent, batch, None) * received
         at_edges, own, total = self.attend(heads, edges)
         mine = (message.unflatten(1, heads.shape[1:]) * own[:, :, None]).flatten(1)
-        if self.choice.aggregator == "max-pooling":  # the one that needs the weighted messages themselves
+        if self.choice.aggregator == "max-pooling":  # the only case that needs the weighted messages
             messages = edges.at_sources(message).unflatten(1, heads.shape[1:]) * at_edges[:, :, None]
             out = self.reduce(messages.flatten(1), mine, batch, edges)
         else:
@@ -97,14 +97,14 @@ class GraphNASLayer(nn.Module):
         else:
             at_targets, at_sources = edges.at_targets(receiver.flatten(1)), edges.at_sources(sender.flatten(1))
             neighbours = self.score(at_targets.view(-1, *receiver.shape[1:]), at_sources.view(-1, *sender.shape[1:]))
-        # Softmax does not see a constant added at a node, so the largest score may go without a gradient.
+        # A constant added at a node does not change the softmax, so the largest score needs no gradient.
         largest = torch.maximum(aggregate(neighbours.detach(), edges.incoming, "max"), own.detach())
         highest = torch.where(edges.incoming.degree()[:, None] > 0, largest, own.detach())
         at_edges, own = torch.exp(neighbours - edges.at_targets(highest)), torch.exp(own - highest)
         return at_edges, own, aggregate(at_edges, edges.incoming, "sum") + own
 
     def ends(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """What a score reads of its receiver and of its sender, worked out once a node: ``[nodes, heads, numbers]``.
+        """What a score reads of its receiver and of its sender, computed once per node: ``[nodes, heads, numbers]``.
 
         One or two numbers for a score of dot products, not ``width``: on long edge lists that is most of the time.
         """

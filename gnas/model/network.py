@@ -1,4 +1,4 @@
-"""A network built from a genotype: a plain module that any PyG code can call."""
+"""The network of a genotype: a plain module that any PyG code can call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class GraphModule(nn.Module):
-    """A module over graphs with two doors: a ``GraphBatch``, or PyG's ``(x, edge_index, batch)`` / ``Data`` / ``Batch``."""
+    """A module over graphs, called with a ``GraphBatch`` or PyG's ``(x, edge_index, batch)`` / ``Data`` / ``Batch``."""
 
     task: Task
     architecture: Architecture | None = None  # None: a class of yours, which no description can build again
@@ -50,7 +50,7 @@ class GraphModule(nn.Module):
         raise TypeError(f"{type(self).__name__} must define run(batch)")
 
     def parts(self) -> list[nn.Module]:
-        """What is compiled on its own where compiling is asked for: the cells, many and alike, or the whole."""
+        """The modules that ``engine="compiled"`` compiles one by one: the cells, or the whole network."""
         cells = getattr(self, "cells", None)
         return list(cells) if isinstance(cells, nn.ModuleList) else [self]
 

@@ -30,7 +30,7 @@ class StackedLinear(nn.Module):
 
 
 class StackedBatchNorm(nn.Module):
-    """Batch normalisation of ``[count, nodes, channels]`` over the real nodes, each stack slice on its own."""
+    """Batch normalisation of ``[count, nodes, channels]`` over the real nodes, each slice of the stack separately."""
 
     running_mean: Tensor
     running_var: Tensor
@@ -48,7 +48,7 @@ class StackedBatchNorm(nn.Module):
         )
 
     def forward(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
-        h = h.to(self.weight.dtype)  # in mixed precision h is shorter: too short for sums over all nodes
+        h = h.to(self.weight.dtype)  # the half precision of h is too low for sums over all nodes
         if not self.training:
             scale = self.weight * torch.rsqrt(self.running_var + self.eps)
             return h * scale + (self.bias - self.running_mean * scale)
@@ -74,10 +74,10 @@ class StackedBatchNorm(nn.Module):
         targets: fused.Groups,
         before: Sequence[Tensor] = (),
     ) -> Tensor:
-        """Norm, ReLU and the weighted sum into targets, as one function: in training with its own backward pass, in
-        evaluation without any (``fused.serves``).
+        """Norm, ReLU and the weighted sum into targets, as one function.
 
-        ``before``: what the targets hold already, one tensor each.
+        In training it has its own backward pass, in evaluation none (``fused.serves``). ``before`` has one tensor per
+        target, to which the result is added.
         """
         if distributed.norms_are_shared():
             with torch.autocast(y.device.type, enabled=False):

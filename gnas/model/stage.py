@@ -77,7 +77,7 @@ class Slot:
 class Transform(nn.Module):
     """What follows each operation: linear, batch norm, ReLU, for a whole stack of operations.
 
-    The linear maps have no bias where a norm follows: the norm would subtract it again.
+    The linear maps have no bias if a norm follows, which would subtract it.
     """
 
     def __init__(self, count: int, channels: int, norm: bool) -> None:
@@ -105,8 +105,8 @@ class Transform(nn.Module):
 class Stage(nn.Module):
     """Operations whose sources are known at the same moment, evaluated together.
 
-    While training, what follows the operations runs as fused functions; their plain counterpart serves evaluation, bare
-    operations and networks without norm. Tests hold the two to each other.
+    In training, the linear maps, norms and sums after the operations are fused functions. Evaluation, bare operations and
+    networks without norm use plain PyTorch. Tests compare the two.
     """
 
     hits: Tensor
@@ -115,7 +115,7 @@ class Stage(nn.Module):
         super().__init__()
         bare = config.variant.bare
         kinds = list(dict.fromkeys(s.operation for s in slots))
-        kinds.sort(key=lambda kind: kind in bare)  # stable: what a transform follows comes first
+        kinds.sort(key=lambda kind: kind in bare)  # stable: operations with a transform come first
         self.slots = tuple(s for kind in kinds for s in slots if s.operation == kind)
         self.sources = {kind: [s.source for s in slots if s.operation == kind] for kind in kinds}
         self.targets = sorted({s.target for s in slots})
@@ -132,7 +132,7 @@ class Stage(nn.Module):
     def forward(
         self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, weights: Tensor | None
     ) -> Sequence[Tensor]:
-        """Its targets with what the stage adds to them; ``weights`` has one number for each of ``slots``."""
+        """The values of its targets after this stage; ``weights`` has one number for each of ``slots``."""
         known = [target in nodes for target in self.targets]
         if fused.serves(self.training) and self.fusable and self.transform is not None:
             raw = self.raw(nodes, x, batch) if self.gates is None else self._gated(nodes, x, self.gates)
@@ -146,7 +146,7 @@ class Stage(nn.Module):
         return self._added(nodes, _each((mixing @ results.flatten(1)).view(-1, *results.shape[1:])))
 
     def _added(self, nodes: Mapping[int, Tensor], values: Sequence[Tensor]) -> list[Tensor]:
-        """Values added to what their targets hold already."""
+        """Values added to the present values of their targets."""
         pairs = zip(self.targets, values, strict=True)
         return [nodes[target] + value if target in nodes else value for target, value in pairs]
 
@@ -169,7 +169,7 @@ class Stage(nn.Module):
         return raw[next(iter(self.kinds))] if len(raw) == 1 else torch.cat([raw[kind] for kind in self.kinds])
 
     def _gate_plan(self) -> fused.GatePlan | None:
-        """How the fused gates serve this stage; None where an operation is not one of the three filters."""
+        """The plan of the fused gates; None if an operation is not one of the three filters."""
         codes = {Identity: fused.IDENTITY, SparseFilter: fused.SPARSE, DenseFilter: fused.DENSE}
         for operation in self.kinds.values():
             if type(operation) not in codes or getattr(operation, "last", None) is not None:
@@ -192,7 +192,7 @@ class Stage(nn.Module):
                 rows = [unique.index(s) for s in self.sources[kind]]
                 dense = _dense_gates(with_input(h, x), operation.gate.weight, rows)
                 dense_bias = cast(Tensor, operation.gate.bias)
-        # One tuple, not changed on the way: torch.compile cannot follow `_replace`.
+        # A tuple that is never changed: torch.compile cannot trace `_replace`.
         return fused.gate(h, x, fused.Gates(weight, bias, dense, dense_bias), plan)
 
     def places(self) -> dict[tuple[int, int, str], list[tuple[nn.Module, int]]]:
@@ -218,12 +218,12 @@ class Stage(nn.Module):
 
 
 def _each(stack: Tensor) -> Sequence[Tensor]:
-    """The slices of a stack; of a single one without the copy that the gradient of ``unbind`` makes."""
+    """The slices of a stack. For a single slice this avoids the copy in the gradient of ``unbind``."""
     return (stack.squeeze(0),) if stack.size(0) == 1 else stack.unbind()
 
 
 def _stack(nodes: Mapping[int, Tensor], sources: Sequence[int], known: dict[tuple[int, ...], Tensor]) -> Tensor:
-    """Latent nodes as one tensor, built once for all kinds of operation that read the same ones."""
+    """Latent nodes as one tensor, shared by all kinds of operation that read the same nodes."""
     key = tuple(sources)
     if key not in known:
         same = len(set(key)) == 1
@@ -241,7 +241,7 @@ def _dense_gates(pair: Tensor, weight: Tensor, rows: Sequence[int]) -> Tensor:
 
 
 def _pick(h: Tensor, rows: Sequence[int]) -> Tensor:
-    """``h[rows]`` whose gradient is summed in a fixed order; an indexed gather's is not on a GPU."""
+    """``h[rows]`` with a gradient that is summed in a fixed order; that of an indexed gather is not, on a GPU."""
     count = h.size(0)
     if count == 1:
         return h.expand(len(rows), -1, -1)

@@ -1,7 +1,7 @@
-"""What a node may read besides its own columns: the size of its graph and its degree.
+"""Measures that nodes can read besides their own columns: the size of their graph and their degree.
 
-Message passing sees a node's surroundings, not how large the graph is. Where the answer depends on that (a part that is denser
-than one expects of a graph of this size), a network can only guess it.
+Message passing reads the neighbourhood of a node, not the size of the graph. If the answer depends on the size (a part that is
+denser than expected for a graph of this size), a network without it can only guess.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch, GraphSet
 
 MEASURES = ("size", "degree")
-AUTO, NONE = "auto", "none"  # all that differ from node to node, where they can be measured; and no measure
+AUTO, NONE = "auto", "none"  # auto: all measures that differ between nodes; none: no measure
 
 
 def measure_names(asked: str | Sequence[str]) -> tuple[str, ...]:
-    """Names of measures, checked, in the order of ``MEASURES``; ``auto`` stays one word.
+    """Names of measures, checked, in the order of ``MEASURES``; ``auto`` is returned unchanged.
 
     >>> measure_names("degree, size"), measure_names("auto"), measure_names("none")
     (('size', 'degree'), ('auto',), ())
@@ -28,12 +28,12 @@ def measure_names(asked: str | Sequence[str]) -> tuple[str, ...]:
     for word in words:
         choose(word, (*MEASURES, AUTO, NONE), "structure")
         if word in (AUTO, NONE) and len(words) > 1:
-            raise InputError(f"structure is {', '.join(words)}: {word} stands by itself")
+            raise InputError(f"structure is {', '.join(words)}: {word} cannot be combined with others")
     return tuple(name for name in (*MEASURES, AUTO) if name in words)
 
 
 def measures(batch: GraphBatch, names: Sequence[str], dtype: torch.dtype) -> Tensor:
-    """``[nodes, names]``, each column a logarithm: a ratio counts, not a difference."""
+    """``[nodes, names]``, each column a logarithm, so that ratios count, not differences."""
     counts: dict[str, Callable[[], Tensor]] = {
         "degree": batch.neighbors.degree,
         "size": lambda: batch.members.degree().index_select(0, batch.batch),
@@ -42,7 +42,7 @@ def measures(batch: GraphBatch, names: Sequence[str], dtype: torch.dtype) -> Ten
 
 
 def varying(graphs: GraphSet) -> tuple[str, ...]:
-    """The measures that differ among the nodes of ``graphs``: of a single graph the size does not."""
+    """The measures that differ between the nodes of ``graphs``; for a single graph the size does not."""
     return tuple(name for name in MEASURES if _logarithms(graphs, name).unique().numel() > 1)
 
 

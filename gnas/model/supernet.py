@@ -20,7 +20,7 @@ from gnas.model.task import Encoder, Head, Task
 
 @dataclass(frozen=True)
 class Choice:
-    """One node's decision: the link kept, its strength, and how far ahead of the runner-up it was."""
+    """The decision at one node: its link, the strength of the link, and the margin over the second strongest."""
 
     link: Link
     strength: float
@@ -30,8 +30,8 @@ class Choice:
 class Supernet(GraphModule):
     """The continuous relaxation of a search space (paper, Continuous Relaxation and Optimization).
 
-    Alphas are parameters of their own, apart from the weights: ``alphas()`` and ``weights()`` never overlap. With
-    ``share_alphas`` all cells follow one cell's alphas.
+    Alphas are separate from the weights: ``alphas()`` and ``weights()`` never overlap. With ``share_alphas`` all cells have
+    the same alphas.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Supernet(GraphModule):
         return [_derive(self.links, [a.detach().cpu() for a in self.link_alphas(c)]) for c in range(self.num_cells)]
 
     def genotype(self) -> Genotype:
-        """The discrete architecture the alphas stand for now."""
+        """The genotype of the present alphas."""
         space = self.space
         cells = [
             CellGenotype(space.nodes, space.outputs, tuple(choice.link for choice in cell), space.output)

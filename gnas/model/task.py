@@ -1,4 +1,4 @@
-"""What is predicted and how it is judged: encoder, head, loss, metric and direction in one value."""
+"""A task: what is predicted, its encoder, head, loss, metric and direction."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def higher_is_better(metric: str) -> bool:
 
 
 def decimals(metric: str) -> int:
-    """How many a value is shown with: two for percentages, four for errors."""
+    """Number of decimals of a metric: two for percentages, four for errors."""
     return 2 if higher_is_better(metric) else 4
 
 
 def _alone(value: Tensor) -> Tensor:
-    """The sum over all shares of a batch, where there is one."""
+    """Return ``value`` unchanged: a single process has nothing to sum."""
     return value
 
 
@@ -51,7 +51,7 @@ class Task:
 
     ``categories`` holds the number of values of each categorical input column; with continuous input it is empty and
     ``in_channels`` counts the columns. ``center`` and ``scale`` standardise regression targets for training; losses are
-    taken in the standardised unit, metrics in the target's own. ``structure`` names what a node reads besides its columns
+    computed in the standardised unit, metrics in the unit of the target. ``structure`` names measures that nodes read too
     (``gnas.model.structure``), ``structure_center`` and ``structure_scale`` standardise it.
     """
 
@@ -105,10 +105,10 @@ class Task:
     # -- loss and metric: additive statistics on the device, finished on the host -----------------------------------
 
     def loss_value(self, out: Tensor, batch: GraphBatch, total: Total = _alone) -> Tensor:
-        """The training loss of one batch; padded and foreign rows do not count.
+        """The training loss of one batch; rows of padding and of other splits do not count.
 
-        Of a batch that several processes share this is one share: ``total`` sums counts over the shares, so that the shares'
-        losses add up to the loss of the whole batch.
+        With several processes this is the share of one process. ``total`` sums counts over the processes, so that their losses
+        add up to the loss of the whole batch.
         """
         y, mask = self._targets(batch)
         if self.kind == "regression":
@@ -139,7 +139,7 @@ class Task:
         ).float()
 
     def summary(self, statistics: Tensor) -> dict[str, float]:
-        """Loss and metric of everything the statistics were summed over, and the per-batch average of the metric."""
+        """Loss and metric from summed statistics, and the average of the metric per batch."""
         s = statistics.double().cpu()
         metric = self._metric(s[2:-2])
         return {
@@ -174,14 +174,14 @@ class Task:
 
     def _targets(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         if batch.y is None:
-            raise InputError("this batch carries no targets y")
+            raise InputError("this batch has no targets y; a loss or a metric needs them")
         y = batch.y
         if self.kind == "regression":
             y = (y if y.is_floating_point() else y.float()).reshape(y.size(0), -1)
         if batch.target_mask is None:
             return y, torch.ones(y.size(0), device=y.device)
         mask = batch.target_mask.float()
-        # Rows that do not count may hold anything, even NaN: 0 * NaN would poison the sums.
+        # Rows that do not count can hold any value, even NaN, and 0 * NaN is NaN.
         keep = batch.target_mask if y.dim() == 1 else batch.target_mask[:, None]
         return torch.where(keep, y, torch.zeros_like(y)), mask
 
@@ -193,7 +193,7 @@ class Task:
         return any(c != 0 for c in self.center) or any(s != 1 for s in self.scale)
 
     def prediction(self, out: Tensor) -> Tensor:
-        """Network output in the target's own unit (regression), or logits unchanged."""
+        """The output in the unit of the target (regression), or logits unchanged."""
         if self.kind == "regression" and self._scaled:
             return out * out.new_tensor(self.scale) + out.new_tensor(self.center)
         return out
@@ -222,7 +222,7 @@ class Encoder(nn.Module):
         self.structure = task.structure
         if self.structure:
             self.measured = nn.Linear(len(self.structure), channels, bias=False)
-            # At first a network reads its columns alone: random maps of what all nodes have would drown a rare category.
+            # Zeros at first: a random map of measures that all nodes have would hide a rare category.
             nn.init.zeros_(self.measured.weight)
             self.register_buffer("center", torch.tensor(task.structure_center), persistent=False)
             self.register_buffer("scale", torch.tensor(task.structure_scale), persistent=False)
@@ -241,7 +241,7 @@ class Encoder(nn.Module):
     def _read(self, x: Tensor) -> Tensor:
         columns = len(self.categories) or self.linear.in_features
         if x.dim() != 2 or x.size(1) != columns:
-            # One column too many or too few would be broadcast to something that runs and means nothing.
+            # A wrong number of columns could be broadcast and give meaningless results.
             kind = f"categories ({', '.join(map(str, self.categories))} values)" if self.categories else "features"
             shape = "x".join(map(str, x.shape))
             raise InputError(f"x has shape {shape}; this network reads [nodes, {columns}]: {columns} columns of {kind}")

@@ -1,4 +1,4 @@
-"""A recurrent controller that writes architectures decision by decision, and learns from rewards by REINFORCE."""
+"""A recurrent controller that draws architectures decision by decision and learns from rewards by REINFORCE."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Draw:
 
 
 class Controller(nn.Module):
-    """An LSTM that reads its last decision and takes the next; every kind of decision has a decoder of its own.
+    """An LSTM that reads its last decision and makes the next. Every kind of decision has its own decoder.
 
-    ``sizes`` are the numbers of options of the decisions of one layer, taken again for each layer. Scores are flattened
-    to ``bound * tanh(score / temperature)``, so that no option dies early.
+    ``sizes`` are the numbers of options of the decisions of one layer, the same for each layer. Scores are limited to
+    ``bound * tanh(score / temperature)``, so that no option is excluded early.
     """
 
     def __init__(self, sizes: Sequence[int], hidden: int = 100, temperature: float = 5.0, bound: float = 2.5) -> None:
         super().__init__()
         self.sizes, self.temperature, self.bound = tuple(sizes), temperature, bound
-        self.starts = [1 + sum(self.sizes[:k]) for k in range(len(self.sizes))]  # row 0 stands for the beginning
+        self.starts = [1 + sum(self.sizes[:k]) for k in range(len(self.sizes))]  # row 0 is the start
         self.hidden = hidden
         self.embedding = nn.Embedding(1 + sum(self.sizes), hidden)
         self.lstm = nn.LSTMCell(hidden, hidden)
@@ -47,11 +47,11 @@ class Controller(nn.Module):
         return self.walk(num_layers, lambda _, probabilities: _pick(probabilities, rng), allowed)
 
     def judge(self, options: Sequence[int], allowed: Allowed | None = None) -> Draw:
-        """The log-probability of given decisions."""
+        """The log-probability of these decisions."""
         return self.walk(len(options) // len(self.sizes), lambda step, _: options[step], allowed)
 
     def walk(self, num_layers: int, choose: Callable[[int, Tensor], int], allowed: Allowed | None) -> Draw:
-        """Take all decisions; ``choose(step, probabilities)`` names the option."""
+        """Make all decisions; ``choose(step, probabilities)`` returns the option."""
         token = torch.zeros(1, dtype=torch.long)
         state = (torch.zeros(1, self.hidden), torch.zeros(1, self.hidden))
         options: list[int] = []
@@ -72,7 +72,7 @@ class Controller(nn.Module):
 
 
 def _pick(probabilities: Tensor, rng: np.random.Generator) -> int:
-    """One draw that costs the generator one number; never an option of probability 0."""
+    """One option, from one number of the generator; never an option of probability 0."""
     shares = probabilities.double().numpy()
     below = np.searchsorted(shares.cumsum(), rng.random() * shares.sum(), side="right")
     return int(min(below, np.flatnonzero(shares)[-1]))

@@ -15,14 +15,14 @@ from gnas.strategies.gradient import GradientSearch, GradientSettings
 from gnas.training.optim import autocast
 from gnas.training.store import Planned, Store
 
-REACH = 0.01  # how far the weights move for the difference quotient of the second order, as in DARTS
+REACH = 0.01  # step of the weights in the difference quotient of second order, as in DARTS
 
 
 @dataclass(frozen=True)
 class Darts(GradientSettings):
     """``order=1`` takes the weights as they are; ``order=2`` looks one weight step ahead (unrolled)."""
 
-    train_share: float = setting(0.5, above=0, at_most=0.95)  # the alphas need graphs of their own
+    train_share: float = setting(0.5, above=0, at_most=0.95)  # alphas are trained on other graphs than weights
     order: int = setting(1, "`1` takes the weights as they are, `2` looks one step ahead", choices=(1, 2))
     name: str = "darts"
 
@@ -66,7 +66,7 @@ class DartsSearch(GradientSearch):
         out, share = self._forward(train)
         loss, gradients = distributed.gradients(share, weights)
         for weight, gradient in zip(weights, gradients, strict=True):
-            weight.grad = gradient.contiguous()  # the optimiser's single kernel wants it
+            weight.grad = gradient.contiguous()  # the fused optimiser needs it
         if self.settings.clip:
             torch.nn.utils.clip_grad_norm_(weights, self.settings.clip)
         self.weight_optimizer.step()

@@ -1,4 +1,4 @@
-"""What the gradient strategies share: a supernet, two optimisers, and a history of how the choices formed."""
+"""The common part of gradient strategies: a supernet, two optimisers, and a history of the choices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gnas.training.optim import adam, restore, set_rate, sgd, use_precision
 from gnas.training.sampling import open_store
 from gnas.training.store import Planned
 
-DECIDED = 5  # epochs before which the choices say little
+DECIDED = 5  # earlier epochs have no meaningful choices yet
 DERIVATIONS = ("last", "best")
 
 
@@ -130,11 +130,11 @@ class GradientSearch(EpochLoop):
             self.norms = PreciseNorms(self.supernet, self.store, *told)
 
     def _parts(self) -> list[GraphSet]:
-        """The training graphs the weights are fitted to."""
+        """The training graphs that the weights are fitted to."""
         return [self.split()[0]]
 
     def split(self) -> tuple[GraphSet, GraphSet]:
-        """``train_share`` of the training graphs, and the others; a single graph is both, with its rows split."""
+        """``train_share`` of the training graphs, and the rest. A single graph is in both parts, with its rows split."""
         train, share = self.problem.train, self.settings.train_share
         if len(train) == 1:
             return _masked_parts(train, self.context.seed, share)
@@ -202,7 +202,7 @@ class GradientSearch(EpochLoop):
         self.warned = any(has_collapsed(record["epoch"], record["identity_share"]) for record in self.history)
 
     def search(self, name: str) -> SearchResult:
-        """Run to the end and derive."""
+        """Run to the end and derive a genotype."""
         take_turns([self.steps()])
         genotype = self.derived()
         return SearchResult(
@@ -210,7 +210,7 @@ class GradientSearch(EpochLoop):
         )
 
     def derived(self) -> Genotype:
-        """The choices of the last epoch, or of the best; a search that stopped on collapse leaves its last epoch out."""
+        """The genotype of the last epoch, or of the best. After a collapse the last epoch is not considered."""
         history = self.history[:-1] if self.done and len(self.history) > 1 else self.history
         if self.settings.derive == "best":
             return Genotype.from_yaml(min(history, key=lambda record: record["val_loss"])["genotype"])
@@ -218,18 +218,18 @@ class GradientSearch(EpochLoop):
 
 
 def has_collapsed(epoch: int, share: float) -> bool:
-    """Whether identity has taken over, at an epoch at which the choices say something."""
+    """Whether identity has replaced the aggregations, at an epoch late enough to judge."""
     return epoch >= DECIDED and share >= 0.5
 
 
 def identity_share(genotype: Genotype) -> float:
-    """Share of the second level's places that identity took: 1 means no message is passed at all."""
+    """Share of identity among the operations of the second level; 1 means that no message is passed."""
     links = [link for cell in genotype for link in cell.links if cell.level(link.target) == 2]
     return sum(link.operation == "identity" for link in links) / max(len(links), 1)
 
 
 def describe_choices(supernet: Supernet, genotype: Genotype, collapse: float) -> Record:
-    """How the choices stand: alphas, genotype, depth, counts, entropy, margins."""
+    """The present choices: alphas, genotype, depth, counts, entropy, margins."""
     with torch.no_grad():
         alphas = [[a.tolist() for a in supernet.link_alphas(c)] for c in range(supernet.num_cells)]
         entropies = [
@@ -252,7 +252,7 @@ def describe_choices(supernet: Supernet, genotype: Genotype, collapse: float) ->
 
 
 def second_level_counts(genotype: Genotype) -> dict[str, int]:
-    """How often each operation stands on the second level."""
+    """Number of times that each operation is on the second level."""
     counts: dict[str, int] = {}
     for cell in genotype:
         for link in cell.links:
@@ -262,7 +262,7 @@ def second_level_counts(genotype: Genotype) -> dict[str, int]:
 
 
 def _masked_parts(graph: GraphSet, seed: int, share: float) -> tuple[GraphSet, GraphSet]:
-    """Transductive data: both parts are the same graph, each with its share of the training rows; a single row counts twice."""
+    """Both parts of transductive data: the same graph, each with its share of the training rows. A single row is in both."""
     rows = torch.ones(graph.y.size(0), dtype=torch.bool) if graph.mask is None else graph.mask
     chosen = rows.nonzero().flatten()
     chosen = chosen[torch.randperm(len(chosen), generator=seeded(seed))]

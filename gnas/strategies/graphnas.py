@@ -1,6 +1,6 @@
 """GraphNAS: a recurrent controller trained by REINFORCE over a coarse space of whole layers.
 
-Gao et al., Graph Neural Architecture Search, IJCAI 2020: the search-based rival in the paper's tables.
+Gao et al., Graph Neural Architecture Search, IJCAI 2020: the other search method in the paper's tables.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class GraphNAS(TrialSettings):
     """Draw an architecture of ``num_cells`` layers, train it for ``epochs``, reward the controller by validation.
 
     The result's ``genotype`` holds a :class:`GraphNASArchitecture`, the best trial by validation: this strategy has a
-    space of its own, so the problem's space and its operations play no part. ``max_weights`` keeps the controller from
-    options that no network of at most so many weights can follow. Defaults are those of the authors; every candidate
+    space of its own and does not use the problem's space and operations. ``max_weights`` excludes options that lead only to
+    networks with more weights. Defaults are those of the authors; every candidate
     is trained from scratch. A reward is the accuracy in 0..1, or 1 / (1 + error / spread of the training targets).
     """
 

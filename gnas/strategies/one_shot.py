@@ -23,7 +23,7 @@ from gnas.training.store import Capacity, Planned, Store
 
 
 class OneShotTraining(EpochLoop):
-    """Epochs over a supernet with Adam; after ``train()`` its ``supernet`` hands out weights."""
+    """Epochs over a supernet with Adam; after ``train()``, networks inherit the weights of its ``supernet``."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class OneShotTraining(EpochLoop):
         self.engine = Engine(self._step, context.device, mode, parts=self.supernet.parts())
 
     def train(self) -> Supernet:
-        """Run to the end, or go on from where the run folder stands."""
+        """Run to the end; resume if the run folder has a checkpoint."""
         take_turns([self.steps()])
         return self.supernet
 
@@ -61,7 +61,7 @@ class OneShotTraining(EpochLoop):
                 self.meter.reset()
         batches = self.store.plan(self.batch_size, self.generator, share=distributed.share())
         device = self.engine.device
-        # A path travels as a batch does, as numbers in a tensor: a recorded step can then be replayed with another one.
+        # A path is numbers in a tensor, as a batch is: a recorded step can be replayed with another path.
         return [(batch, Planned(self.draw().to(device), Capacity(0, 0, True))) for batch in batches]
 
     def draw(self) -> Tensor:

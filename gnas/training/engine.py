@@ -1,8 +1,8 @@
-"""How a step is run: eagerly, compiled, or recorded once for each batch shape as a CUDA graph and replayed.
+"""Run a step eagerly, compiled, or recorded once per batch shape as a CUDA graph and replayed.
 
-A step is a function of one or more planned batches (graph numbers in a tensor, and a shape); it leaves its effects
-(weights, optimiser state, statistics) in tensors. On small graphs the host, not the GPU, sets the pace: one replay stands for
-thousands of kernel launches.
+A step is a function of one or more planned batches (graph numbers in a tensor, and a shape). It changes tensors in place:
+weights, optimiser state, statistics. On small graphs the host limits the speed, not the GPU: one replay replaces thousands of
+kernel launches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gnas.run.protocol import ENGINES
 from gnas.training.store import Capacity, Planned, Store
 
 WARMUP = 3
-# Cells of a found network differ, and each is compiled for training and for evaluation: more than PyTorch allows by default.
+# Every cell of a network is compiled for training and for evaluation: more graphs than PyTorch allows by default.
 LIMITS = {"recompile_limit": 256, "accumulated_recompile_limit": 4096}
 
 Key = tuple[tuple[Capacity, int], ...]
@@ -40,9 +40,9 @@ class Engine:
     """Runs one step function. ``auto`` records CUDA graphs on a GPU and runs eagerly elsewhere.
 
     ``compiled`` also compiles the ``parts`` of the model that the step calls (seconds to minutes before the first step), on a
-    GPU before the step is recorded. Optimisers and evaluation stay outside: a new learning rate compiles nothing again.
+    GPU before the step is recorded. Optimisers are not compiled, so a new learning rate causes no compilation.
     The first steps of every shape run eagerly (they do real work and warm up libraries); then the step is recorded. The
-    objects a recorded step touches must outlive the engine: whoever builds the step keeps model and optimisers.
+    objects of a recorded step must outlive the engine: the caller holds the model and the optimisers.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Engine:
         if mode == "compiled" and parts:
             # Shapes are static on a GPU; on a CPU they change from batch to batch.
             self.step = partial(Compiled(parts, dynamic=device.type == "cpu").run, step)
-        # A collective inside a recorded step is beyond what was tested: several processes run their steps eagerly.
+        # Recorded steps with collectives are not tested: several processes run their steps eagerly.
         self.graphs = device.type == "cuda" and mode != "eager" and distributed.size() == 1
         self.stream = stream
         if device.type == "cuda":
@@ -75,7 +75,7 @@ class Engine:
         with self.on_stream():
             key = tuple((p.capacity, p.ids.numel()) for p in planned)
             if self.stream is not None:
-                for one in planned:  # whoever made them may let them go before the GPU has read them
+                for one in planned:  # the caller may free them before the GPU has read them
                     one.ids.record_stream(self.stream)
             recorded = self._recorded.get(key)
             if recorded is None and self.graphs and self._runs.get(key, 0) >= WARMUP:
@@ -89,7 +89,7 @@ class Engine:
             recorded.graph.replay()
 
     def on_stream(self) -> contextlib.AbstractContextManager[object]:
-        """Inside, work is queued on this engine's stream; reading a result waits for this engine alone."""
+        """A context in which work is queued on this engine's stream; reading a result waits for this engine only."""
         return contextlib.nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
     def _record(self, key: Key, planned: tuple[Planned, ...]) -> _Recorded | None:
@@ -103,7 +103,7 @@ class Engine:
             reason = str(error).strip().splitlines()[0]
             warnings.warn(f"this step cannot be recorded as a CUDA graph, so it runs eagerly (slower): {reason}")
             self.graphs = False
-            # A broken recording leaves the random generator waiting for its end, and every later draw would fail.
+            # After a failed recording the random generator still waits for its end: without a reset every later draw would fail.
             generator = torch.cuda.default_generators[self.stream.device.index]
             generator.graphsafe_set_state(generator.clone_state())
             return None
@@ -112,10 +112,10 @@ class Engine:
 
 
 class Compiled:
-    """Compiles the ``forward`` of each part at its first use; cells that are alike share what was compiled.
+    """Compiles the ``forward`` of each part at its first use. Equal cells share the compiled code.
 
-    A part that the compiler cannot handle runs as it is, and a single warning says so. Nothing is left on the model: outside
-    of :meth:`running`, and for shapes that no step has, it is the plain one.
+    If the compiler fails, the parts run eagerly after one warning. The model itself does not change: outside of
+    :meth:`running` it runs eagerly.
     """
 
     def __init__(self, parts: Sequence[nn.Module], dynamic: bool) -> None:
@@ -124,7 +124,7 @@ class Compiled:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Inside, the parts run compiled."""
+        """A context in which the parts run compiled."""
         import torch._dynamo.config
 
         for part, forward in self.forwards:
@@ -137,7 +137,7 @@ class Compiled:
                 del part.forward
 
     def run(self, step: Callable[..., None], *arguments: Any) -> None:
-        """One step with compiled parts; if that fails, as it is: then the error, if it was the step's own, comes again."""
+        """Run one step with compiled parts. If that fails, run it eagerly: an error of the step itself is then raised again."""
         if not self.failed:
             try:
                 with self.running():
@@ -145,19 +145,19 @@ class Compiled:
                 return
             except Exception as error:
                 if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
-                    raise  # it could not be recorded, which is not the compiler's fault
+                    raise  # the recording failed, not the compiler
                 self._give_up(error)
         step(*arguments)
 
     def _backend(self, graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-        """Inductor, or the traced operations themselves where it fails (no C++ compiler, no Triton)."""
+        """Inductor, or the traced operations if it fails (no C++ compiler, no Triton)."""
         from torch._dynamo import lookup_backend
         from torch._dynamo.exc import RestartAnalysis
 
         if not self.failed:
             try:
                 return lookup_backend("inductor")(graph, inputs)  # type: ignore[no-any-return]
-            except RestartAnalysis:  # no failure: the compiler asks for another pass
+            except RestartAnalysis:  # not a failure: the compiler requests another pass
                 raise
             except Exception as error:
                 self._give_up(error)
@@ -167,31 +167,31 @@ class Compiled:
         self.failed = True
         lines = [line.strip() for line in str(error).split("Set TORCHDYNAMO_VERBOSE")[0].splitlines() if line.strip()]
         reason = lines[0][:200] if lines else ""
-        if reason == "from user code:":  # the tracer's own failure, which has no words: where it was
+        if reason == "from user code:":  # the tracer gives no reason: show the place
             reason = " ".join(lines[-2:])[:200]
         warnings.warn(f"this step cannot be compiled, so it runs eagerly (slower): {type(error).__name__}: {reason}")
 
 
 def mode_for(mode: str, *stores: Store) -> str:
-    """The mode of a step that reads these stores: one whose batches are assembled on the host cannot be recorded."""
+    """The mode of a step that reads these stores: batches that are assembled on the host cannot be recorded."""
     return mode if all(store.static for store in stores) else "eager"
 
 
 def use_deterministic() -> None:
-    """From here on the same result bit for bit: on a GPU, if called before its first use, and with any number of threads.
+    """Make results reproducible bit for bit. On a GPU, call it before the first use.
 
-    PyTorch adds long sums up in another order with another number of threads, and a search amplifies the last bit: one
-    thread costs about half as much again as two on a CPU.
+    The number of threads changes the order of PyTorch's long sums, and a search amplifies the last bit, so one thread is
+    used. On a CPU that takes about 1.5 times as long as two threads.
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
-    # Else a kernel for every new tensor; nothing here reads what it has not written.
+    # Filling every new tensor costs a kernel each; no code here reads memory before it writes it.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.set_num_threads(1)
 
 
 def take_turns(runs: Iterable[Iterator[None]]) -> None:
-    """Advance several runs step by step in turn: on a GPU each has a stream of its own, so their work overlaps."""
+    """Advance several runs in turn, one step each. On a GPU each run has its own stream, so their work overlaps."""
     active = list(runs)
     while active:
         active = [run for run in active if next(run, _DONE) is not _DONE]

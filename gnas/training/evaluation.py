@@ -1,9 +1,9 @@
 """Loss and metric of a model over a whole split, and statistics of its batch norms computed for evaluation.
 
-The running averages of training lag behind the weights and are averages over few batches. Where a feature is almost constant
-(the maximum over the neighbours in a dense graph) or rare (the one labelled node of a community), that lag is as large as the
-feature's spread, and a network that fits its training batches well is useless in evaluation. Taking the statistics anew is
-known as precise batch norm (Wu and Johnson, Rethinking "Batch" in BatchNorm, 2021).
+The running averages of training lag behind the weights and cover few batches. If a feature is almost constant (the maximum
+over the neighbours in a dense graph) or rare (the one labelled node of a community), the lag is as large as the feature's
+spread. The network then fits its training batches and fails in evaluation. Recomputing the statistics is known as precise batch
+norm (Wu and Johnson, Rethinking "Batch" in BatchNorm, 2021).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from gnas.training.optim import autocast
 from gnas.training.sampling import open_store
 from gnas.training.store import Planned, Store
 
-SETTLED = 50  # steps after which running averages (a tenth of the new batch each) have forgotten how they began
-# By how much evaluation may be worse. Of 114 trainings on the benchmarks three accuracies were, by .11 to .35; the others were
-# by .001 at most, errors by .06 at most.
+SETTLED = 50  # steps after which running averages no longer depend on their start; a new batch has a share of 0.1
+# By how much evaluation may be worse. In 114 trainings on the benchmarks three accuracies were worse by .11 to .35, all others
+# by at most .001, and errors by at most .06.
 WORSE, WORSE_ERROR = 0.05, 0.1
 
 
@@ -39,7 +39,7 @@ def evaluate(
 
 
 class Evaluator:
-    """Evaluates a model on a store, again and again, with one recorded step."""
+    """Evaluates a model on a store repeatedly, with one recorded step."""
 
     def __init__(
         self,
@@ -77,15 +77,14 @@ class Evaluator:
 
 
 def norms_of(model: nn.Module) -> list[StackedBatchNorm]:
-    """The norms whose statistics can be taken anew."""
+    """The norms whose statistics can be recomputed."""
     return [part for part in model.modules() if isinstance(part, StackedBatchNorm)]
 
 
 def lag_behind(task: Task, batches: float, evaluated: float) -> bool:
-    """Whether the same training graphs are judged clearly worse in evaluation than in the batches of their epoch.
+    """Whether the training graphs score clearly worse in evaluation than in the batches of their epoch.
 
-    The weights go on improving during the epoch and dropout is off in evaluation, so that it is usually the other way
-    round.
+    Usually they score better: weights improve during the epoch, and evaluation has no dropout.
     """
     if task.higher_is_better:
         return batches > (1 + WORSE) * evaluated
@@ -95,7 +94,7 @@ def lag_behind(task: Task, batches: float, evaluated: float) -> bool:
 class PreciseNorms:
     """Sets the running statistics of a model's norms to their mean over ``batches`` batches, always the same graphs.
 
-    Everything but the norms is in evaluation mode meanwhile: no dropout, as in the evaluation they serve.
+    All other modules are in evaluation mode meanwhile, so there is no dropout.
     """
 
     def __init__(
@@ -122,7 +121,7 @@ class PreciseNorms:
         self.model.eval()
         for norm in self.norms:
             norm.train()
-            norm.momentum = 1.0  # the statistics of each batch, as they are
+            norm.momentum = 1.0  # the statistics of each batch, without averaging
         with self.engine.on_stream():
             torch._foreach_zero_(self.sums)
             for planned in self.plan:

@@ -1,4 +1,4 @@
-"""Epochs of steps that can stop after any step and go on later, bit for bit."""
+"""A loop over epochs that can stop after any step and resume later, bit for bit."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def report_step(labels: Mapping[str, Any] | None, epoch: int, epochs: int, step:
         watcher(Step(known, epoch, epochs, step, steps))
 
 
-WORDS = {"train": "training ", "val": "validation ", "test": "test ", "": ""}  # of a loss, by split
+WORDS = {"train": "training ", "val": "validation ", "test": "test ", "": ""}  # for the loss of a split
 
 
 class NotFinite(RunError):
@@ -79,7 +79,7 @@ class NotFinite(RunError):
 
 
 class Meter:
-    """Losses and statistics of an epoch, kept on the device and read once at its end."""
+    """Losses and statistics of an epoch. They stay on the device and are read once, at its end."""
 
     def __init__(self, task: Task, device: torch.device, steps: int, split: str = "train") -> None:
         self.task, self.split = task, split
@@ -92,7 +92,7 @@ class Meter:
             tensor.zero_()
 
     def add(self, out: Tensor, batch: GraphBatch, loss: Tensor) -> None:
-        """Count one batch; queued on the device, nothing is read back."""
+        """Count one batch. The work is queued on the device; nothing is read back."""
         self.total.add_(self.task.statistics(out.detach(), batch, loss))
         self.losses.index_copy_(0, self.at, loss.detach()[None].to(self.losses.dtype))
         self.at.add_(1)
@@ -115,7 +115,7 @@ class Meter:
         for name, value in state.items():
             getattr(self, name).copy_(value)
         if not distributed.is_first():
-            self.total.zero_()  # the first process holds what all had counted
+            self.total.zero_()  # the first process holds the counts of all
 
 
 class EpochLoop:
@@ -157,7 +157,7 @@ class EpochLoop:
         raise TypeError("a loop defines finish_epoch()")
 
     def state(self) -> dict[str, Any]:
-        """Everything the future depends on."""
+        """Everything that the remaining steps depend on."""
         raise TypeError("a loop defines state()")
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -176,7 +176,7 @@ class EpochLoop:
         if self.step_number == 0:
             self._epoch_seed = self.generator.get_state()
         self.generator.set_state(self._epoch_seed)
-        with self.engine.on_stream():  # the plan is copied to the device: no step may be faster
+        with self.engine.on_stream():  # wait for the copy of the plan to the device
             plan = self.plan()
         while self.step_number < len(plan):
             self.engine(*plan[self.step_number])

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 
 def _plain(kind: type[torch.optim.Optimizer]) -> Any:
-    """One of PyTorch's optimisers without the wraps that import its compiler, a thousand modules, at the first step.
+    """One of PyTorch's optimisers without the decorators that import its compiler, a thousand modules, at the first step.
 
-    The wraps keep the compiler out of a method, or are for steps that are differentiated; no step here is either.
+    The decorators serve compiled or differentiated steps. No step here is either.
     """
     names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
     methods = {name: inspect.unwrap(getattr(kind, name)) for name in names}
@@ -32,7 +32,7 @@ def adam(
     betas: tuple[float, float] = (0.9, 0.999),
     decoupled: bool = False,
 ) -> torch.optim.Optimizer:
-    """Adam (``decoupled``: AdamW); on a GPU one fused kernel, its learning rate a tensor a recorded step reads."""
+    """Adam (``decoupled``: AdamW). On a GPU it is one fused kernel, and a recorded step reads the learning rate from a tensor."""
     kind = AdamW if decoupled else Adam
     if device.type == "cuda":
         rate = torch.tensor(lr, device=device)
@@ -43,7 +43,7 @@ def adam(
 def sgd(
     weights: Iterable[nn.Parameter], lr: float, momentum: float, weight_decay: float, device: torch.device
 ) -> torch.optim.Optimizer:
-    """SGD with momentum; on a GPU one fused kernel, its learning rate a tensor a recorded step reads."""
+    """SGD with momentum. On a GPU it is one fused kernel, and a recorded step reads the learning rate from a tensor."""
     if device.type == "cuda":
         rate = torch.tensor(lr, device=device)
         return SGD(list(weights), lr=rate, momentum=momentum, weight_decay=weight_decay, fused=True)  # type: ignore[no-any-return]
@@ -60,7 +60,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def restore(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Load a saved state. A learning rate that is a tensor keeps its place: a recorded step reads it from there."""
+    """Load a saved state. A learning rate that is a tensor is changed in place, because a recorded step reads it."""
     rates = [group["lr"] for group in optimizer.param_groups]
     optimizer.load_state_dict(state)
     for group, rate in zip(optimizer.param_groups, rates, strict=True):
@@ -74,7 +74,7 @@ def restore(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
 def exponential_average(average: nn.Module, model: nn.Module, decay: float, steps: Tensor) -> None:
     """average = decay * average + (1 - decay) * model, for weights and running statistics; a few kernels for all of them.
 
-    After t steps the decay is at most (1 + t) / (10 + t), or a short training would end near the weights it began with.
+    After t steps the decay is at most (1 + t) / (10 + t); otherwise a short training would end near its initial weights.
     ``steps`` is a tensor, which a recorded step reads.
     """
     pairs = zip(average.state_dict().values(), model.state_dict().values(), strict=True)
@@ -85,17 +85,17 @@ def exponential_average(average: nn.Module, model: nn.Module, decay: float, step
 
 
 def steps_taken(optimizer: torch.optim.Optimizer) -> Tensor:
-    """How many steps Adam has made, as it counts them itself: where the weights are, and kept with its state."""
+    """Number of steps of Adam, by its own counter, which is on the device and in its saved state."""
     return next(iter(optimizer.state.values()))["step"]  # type: ignore[no-any-return]
 
 
 def use_precision(precision: str) -> None:
-    """``float32`` computes products exactly in float32; ``tf32`` and ``bf16`` let the tensor cores help."""
+    """``float32`` computes products exactly in float32; ``tf32`` and ``bf16`` use tensor cores."""
     torch.set_float32_matmul_precision("highest" if precision == "float32" else "high")
 
 
 def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:
-    """Inside, products run in bfloat16 when asked for."""
+    """A context in which products run in bfloat16 if ``precision`` is ``bf16``."""
     if precision != "bf16":
         return contextlib.nullcontext()
     return torch.autocast(device.type, dtype=torch.bfloat16)

@@ -1,4 +1,4 @@
-"""Graphs too large for one batch: seed nodes with some of their neighbours, hop by hop, in memory that stays bounded."""
+"""Neighbour sampling for graphs that are too large for one batch: seed nodes with some of their neighbours, hop by hop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sample:
-    """A part of a graph: its nodes, seeds first, and its edges sorted by receiver, in the part's own numbers."""
+    """A part of a graph: its nodes, seeds first, and its edges sorted by receiver, numbered within the part."""
 
     node: Tensor  # numbers in the whole graph
     source: Tensor
@@ -35,8 +35,8 @@ class NeighborSampler:
     """At most ``num_neighbors[k]`` senders, drawn without replacement, of each node that hop ``k`` reached first.
 
     The rule of PyG's ``NeighborLoader``, on row pointers and in PyTorch operations: PyG's own sampler needs pyg-lib or
-    torch-sparse, which are compiled for each version of torch. It serves PyG's loaders, ``NodeLoader(data, sampler)``: it has
-    the methods of PyG's ``BaseSampler``, without being one, which would import PyG for every training.
+    torch-sparse, which are compiled for each version of torch. It also works in PyG's loaders, ``NodeLoader(data, sampler)``: it
+    has the methods of PyG's ``BaseSampler``. It is not a subclass, which would import PyG for every training.
     """
 
     def __init__(self, source: Tensor, ptr: Tensor, num_neighbors: Sequence[int]) -> None:
@@ -58,7 +58,7 @@ class NeighborSampler:
         return self._order
 
     def sample(self, seeds: Tensor, generator: torch.Generator | None = None) -> Sample:
-        """The neighbourhood of distinct ``seeds``. The work depends on the numbers drawn, not on the graph or its degrees."""
+        """The neighbourhood of distinct ``seeds``. The cost depends on the number of draws, not on the graph or its degrees."""
         parts: list[tuple[Tensor, Tensor, Tensor]] = []
         nodes = [seeds]
         self._place[seeds] = torch.arange(seeds.numel(), dtype=torch.int32)
@@ -77,7 +77,7 @@ class NeighborSampler:
         return Sample(node, source, target, edge, [n.numel() for n in nodes], [p[2].numel() for p in parts])
 
     def sample_from_nodes(self, index: NodeSamplerInput, **kwargs: Any) -> SamplerOutput:
-        """What PyG's loaders ask for."""
+        """The method that PyG's loaders call."""
         from torch_geometric.sampler import SamplerOutput
 
         part = self.sample(index.node)
@@ -128,8 +128,8 @@ def _distinct(sizes: Tensor, count: int, generator: torch.Generator | None) -> T
 class SampledStore(Store):
     """A split of node targets on graphs that stay on the host: a batch is seed nodes with their sampled neighbourhood.
 
-    Only seeds count, so an epoch counts every node of the split once. The draw follows from the seeds of a batch: shuffled
-    batches draw anew each epoch, an evaluation's batches draw the same neighbours every time.
+    Only seeds count, so an epoch counts every node of the split once. The seeds of a batch determine its draw: shuffled batches
+    draw other neighbours each epoch, batches of an evaluation draw the same ones every time.
     """
 
     static = False
@@ -163,7 +163,9 @@ class SampledStore(Store):
 
     def batch(self, ids: Tensor, capacity: Capacity) -> GraphBatch:
         """The seeds ``ids`` and their sampled neighbourhood."""
-        empty = not ids.numel()  # the share of a process in a short last batch: one node that nobody counts
+        empty = (
+            not ids.numel()
+        )  # the share of a process in a short last batch can be empty: one node that does not count
         seeds = self.seeds[:1] if empty else ids
         part = self.sampler.sample(seeds, torch.Generator().manual_seed(zlib.crc32(seeds.numpy().tobytes())))
         graphs, count = self.graphs, part.node.numel()
@@ -201,5 +203,5 @@ def _neighbors(part: Sample) -> Neighbors:
 
 
 def open_store(graphs: GraphSet, device: torch.device | str = "cpu") -> Store:
-    """The store that serves a split: whole graphs, or sampled neighbourhoods where the split asks for them."""
+    """The store of a split: whole graphs, or sampled neighbourhoods if the split requests them."""
     return SampledStore(graphs, device) if graphs.sample_neighbors else GraphStore(graphs, device)

@@ -17,9 +17,9 @@ from gnas.graph import GraphBatch, GraphSet, Neighbors
 
 @dataclass(frozen=True)
 class Capacity:
-    """Shape of a batch. Padded, it holds one node more than the graphs at least: padding edges need a place to point at.
+    """Shape of a batch. With padding it has at least one node more than its graphs: padding edges point at that node.
 
-    An ``exact`` one has no padding; shapes then change from batch to batch, which costs nothing on a CPU.
+    An ``exact`` shape has no padding. It then differs between batches, which costs nothing on a CPU.
     """
 
     nodes: int
@@ -36,13 +36,13 @@ class Planned:
 
 
 class Store:
-    """A split as batches. ``static`` ones assemble a batch from tensors that stay in their place: a step can be recorded."""
+    """A split as batches. A ``static`` store assembles batches from tensors that never move, so that a step can be recorded."""
 
     device: torch.device
     static = True
 
     def __len__(self) -> int:
-        """How many items there are to batch: graphs, or seed nodes."""
+        """Number of items: graphs, or seed nodes."""
         raise TypeError("a store defines __len__()")
 
     def plan(
@@ -52,7 +52,7 @@ class Store:
         padded: bool | None = None,
         share: tuple[int, int] = (0, 1),
     ) -> list[Planned]:
-        """The batches of an epoch; of each, the part of process ``share[0]`` where ``share[1]`` processes work together."""
+        """The batches of an epoch. Of each, the share of process ``share[0]`` of ``share[1]`` processes."""
         raise TypeError("a store defines plan()")
 
     def batch(self, ids: Tensor, capacity: Capacity) -> GraphBatch:
@@ -63,8 +63,8 @@ class Store:
 class GraphStore(Store):
     """All graphs of a split on one device.
 
-    A dataset larger than the device's memory stays on the host (``resident=False``): batches are then assembled there and
-    copied over, with the same interface.
+    A dataset that is larger than the memory of the device stays on the host (``resident=False``): batches are then assembled
+    there and copied.
     """
 
     def __init__(self, graphs: GraphSet, device: torch.device | str = "cpu", resident: bool | None = None) -> None:
@@ -83,14 +83,14 @@ class GraphStore(Store):
             return value.to(home)
 
         zero = torch.zeros(1, dtype=torch.long)
-        # Behind the last graph stands an empty one, so that a short batch needs no special case.
+        # An empty graph follows the last one, so that a short batch needs no special case.
         self.node_start = place(graphs.node_ptr)
         self.edge_start = place(graphs.edge_ptr)
         self.node_size = place(torch.cat([self.node_counts, zero]))
         self.edge_size = place(torch.cat([self.edge_counts, zero]))
         self.x = place(graphs.x)
         row_start, back, back_start = _sorted_both_ways(graphs)
-        # One edge more than there are: padding reads a row even where no graph has an edge.
+        # One additional edge: padding reads a row even if no graph has an edge.
         self.source, self.target = place(torch.cat([graphs.edge_index, graphs.edge_index.new_zeros(2, 1)], dim=1))
         back = torch.cat([back, back.new_zeros(1)])
         self.row_start, self.back, self.back_start = place(row_start), place(back), place(back_start)
@@ -105,7 +105,7 @@ class GraphStore(Store):
     def __len__(self) -> int:
         return len(self.graphs)
 
-    # -- planning an epoch: on the host, from counts it keeps there -------------------------------------------------
+    # -- planning an epoch: on the host, from its counts  -------------------------------------------------
 
     def plan(
         self,
@@ -147,7 +147,7 @@ class GraphStore(Store):
         raise AssertionError("the last bucket holds any batch")
 
     def buckets(self, batch_size: int) -> list[Capacity]:
-        """Shapes that serve all batches of this size: one that fits almost every batch, one that fits any."""
+        """Shapes for all batches of this size: one that fits almost every batch, and one that fits any."""
         if batch_size not in self._buckets:
             usual, worst = [], []
             for counts in (self.node_counts, self.edge_counts):
@@ -162,10 +162,10 @@ class GraphStore(Store):
             )
         return self._buckets[batch_size]
 
-    # -- assembling a batch: on the device, by gathers alone --------------------------------------------------------
+    # -- assembling a batch: on the device, by gathers only  --------------------------------------------------------
 
     def batch(self, ids: Tensor, capacity: Capacity) -> GraphBatch:
-        """The graphs ``ids`` as one batch padded to ``capacity``. Shapes depend on nothing but the arguments' shapes."""
+        """The graphs ``ids`` as one batch padded to ``capacity``. Shapes depend only on the shapes of the arguments."""
         nodes, edges = _Places(self.node_size[ids], capacity.nodes), _Places(self.edge_size[ids], capacity.edges)
         count, total = ids.numel(), edges.ptr[-1]
         node = nodes.rows(self.node_start, ids)
@@ -218,7 +218,7 @@ class GraphStore(Store):
 
 
 class _Places:
-    """``size`` places filled one graph after another: which graph owns a place, and whether anything stands there."""
+    """``size`` places, filled by one graph after another: the graph of each place, and whether the place is in use."""
 
     def __init__(self, counts: Tensor, size: int) -> None:
         self.ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
@@ -237,7 +237,7 @@ def _pointers(starts: Tensor, real: Tensor, total: Tensor) -> Tensor:
 
 
 def _sorted_both_ways(graphs: GraphSet) -> tuple[Tensor, Tensor, Tensor]:
-    """Per node the first of its incoming and of its outgoing edges, per graph the edges sorted by sender; all local."""
+    """Per node its first incoming and first outgoing edge, per graph the edges sorted by sender; numbers within a graph."""
     shift = torch.repeat_interleave(graphs.node_ptr[:-1], graphs.edge_counts)
     first = torch.repeat_interleave(graphs.edge_ptr[:-1], graphs.edge_counts)
     source, target = graphs.edge_index[0] + shift, graphs.edge_index[1] + shift
@@ -252,12 +252,12 @@ def _sorted_both_ways(graphs: GraphSet) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _exact(nodes: int, edges: int) -> Capacity:
-    """No padding; but the share of a process in a short last batch may hold no graph, and is then one node of padding."""
+    """A shape without padding. If the share of a process has no graph (in a short last batch), it is one padding node."""
     return Capacity(nodes, edges, True) if nodes else Capacity(1, 0)
 
 
 def _round_up(value: int) -> int:
-    """To the next multiple of about 1/16 of the size: few different shapes, little padding."""
+    """Round up to a multiple of about 1/16 of the size: few different shapes, little padding."""
     step = max(8, 2 ** max(0, value.bit_length() - 5))
     return -(-value // step) * step
 
@@ -270,7 +270,7 @@ def _fits(graphs: GraphSet, device: torch.device) -> bool:
 
 
 def moved(batch: GraphBatch, device: torch.device) -> GraphBatch:
-    """The batch on another device; the copy does not wait."""
+    """The batch on another device. The copy is asynchronous."""
     changes: dict[str, Any] = {}
     for f in dataclasses.fields(batch):
         value = getattr(batch, f.name)

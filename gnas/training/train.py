@@ -1,4 +1,4 @@
-"""Training one network by the benchmark's protocol, and evaluating it."""
+"""Train one network by the benchmark's protocol and evaluate it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TrainResult:
     seconds: float
     num_weights: int
     metric: str
-    norms_lag: bool = False  # batch norm's running averages are far from what the weights need: see precise_norms
+    norms_lag: bool = False  # the running averages of batch norms lag behind the weights: see precise_norms
     history: list[Record] = field(default_factory=list, repr=False, compare=False)
     model: GraphModule | None = field(default=None, repr=False, compare=False)
 
@@ -56,7 +56,7 @@ class TrainResult:
 
 @dataclass(frozen=True)
 class Spread:
-    """Several seeds of one network: mean and standard deviation, each run kept."""
+    """Results of several seeds of one network, with mean and standard deviation."""
 
     results: tuple[TrainResult, ...]
 
@@ -203,10 +203,10 @@ class Trainer(EpochLoop):
         self.best_val, self.best_epoch, self.rate, self.lowest, self.waited = state["numbers"]
 
     def result(self) -> TrainResult:
-        """Go back to the best epoch and read the test split, once."""
-        with self.engine.on_stream():  # where the copy of the best epoch's weights was queued
+        """Load the weights of the best epoch and evaluate the test split, once."""
+        with self.engine.on_stream():  # the stream that copies the weights of the best epoch
             self.judged.load_state_dict(self.best)
-            self.model = self.judged  # the network as selected
+            self.model = self.judged  # the selected network
             figures = {name: self._evaluator(name, "eager")(self.epoch) for name in ("train", "test")}
         lag = self._norms_lag(figures["train"]["metric"])
         return TrainResult(
@@ -226,7 +226,7 @@ class Trainer(EpochLoop):
         )
 
     def _norms_lag(self, evaluated: float) -> bool:
-        """Whether the epoch that was kept did much better on its own batches than in evaluation, with a warning if so."""
+        """Whether the best epoch scored much better on its own batches than in evaluation; warns if so."""
         steps = self.epoch * steps_per_epoch(self.stores["train"], self.config.batch_size)
         if self.norms is not None or self.average is not None or steps < SETTLED or not norms_of(self.model):
             return False

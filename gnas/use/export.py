@@ -1,4 +1,4 @@
-"""A trained network as a folder of its own, which needs nothing of this package to predict."""
+"""Export a trained network as a folder that predicts without this package."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def export_run(
     """Write a found network of a run as a folder: model.py, weights, model card, genotype and description.
 
     ``model.py`` is plain PyTorch: it needs torch, torch-geometric and safetensors, and loading runs no other code. Of
-    several seeds the one with the best validation metric is taken, unless ``seed`` names another. A folder that holds
-    anything is left alone, unless ``force`` lets the files of an earlier export be replaced.
+    several seeds the one with the best validation metric is exported, unless ``seed`` names another. A folder that is not
+    empty is an error, unless ``force`` allows the files of an earlier export to be replaced.
     """
     out = Path(out)
     _check_free(out, force)
@@ -68,13 +68,15 @@ def exported_weights(model: Network) -> dict[str, Tensor]:
 
 def _check_free(out: Path, force: bool) -> None:
     if out.exists() and not out.is_dir():
-        raise InputError(f"{out}: a file stands there; name a folder")
+        raise InputError(f"{out}: this is a file; name a folder")
     if not force and out.is_dir() and any(out.iterdir()):
-        raise InputError(f"{out}: already there; give force to replace an export in it, or name another folder")
+        raise InputError(
+            f"{out}: exists and is not empty; use force to replace an export in it, or name another folder"
+        )
 
 
 def _write_folder(out: Path, files: Mapping[str, str | bytes]) -> Path:
-    """A new folder appears whole or not at all; in one that is there, each file is replaced."""
+    """Write a new folder as a whole or not at all; in an existing one, replace each file."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))

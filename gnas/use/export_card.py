@@ -69,8 +69,8 @@ def _shown(task: Task, value: float) -> str:
 
 def _network(network: Network) -> str:
     lines = [f"cell {k}: {text}" for k, text in enumerate(network.genotype.formulas(), start=1)]
-    told = "The operation inside is applied first, branches stand between bars, equal numbers mark one shared node."
-    return "```text\n" + "\n".join(lines) + f"\n```\n\n{told}"
+    note = "The operation inside is applied first, branches stand between bars, equal numbers mark one shared node."
+    return "```text\n" + "\n".join(lines) + f"\n```\n\n{note}"
 
 
 def _usage(task: Task) -> str:

@@ -25,17 +25,17 @@ from gnas.run.models import load_model
 from gnas.training.sampling import open_store
 from gnas.use.reading import NewGraphs, read_graphs
 
-Progress = Callable[[str, int, int], None]  # what, how many are done, of how many
+Progress = Callable[[str, int, int], None]  # stage, number done, total
 
 
 @dataclass(frozen=True)
 class Predictions:
     """One row for each graph, node or edge.
 
-    ``index`` says which: its graph (of molecules the SMILES too) and, within it, the node, or the edge with its two ends;
-    all numbers count from 0.
+    ``index`` identifies the rows: the graph (for molecules its SMILES too) and, within it, the node, or the edge with its two
+    ends. All numbers count from 0.
     ``values`` holds class probabilities, or predicted targets in their own unit; ``names`` are the classes or targets.
-    ``notes`` say what was left out.
+    ``notes`` name the inputs that were left out.
     """
 
     kind: str
@@ -101,13 +101,13 @@ def predict(
 
     Args:
         data: graphs in any form the network's data may come in (a CSV of SMILES, a folder of tables, PyG objects, SMILES
-            texts), targets or not; or a benchmark, by name or as a bundle, of which the test split is taken.
-        out: a CSV file to write; one that is there is only replaced with ``force``.
-        name: which of the run's networks; the found one is called ``gnas``.
-        seed: which training of it; by default the one with the best validation metric.
+            texts), with or without targets; or a benchmark, by name or as a bundle, whose test split is used.
+        out: a CSV file to write; an existing file is replaced only with ``force``.
+        name: one of the networks of the run; the result of the search is called ``gnas``.
+        seed: the seed of its training; by default the one with the best validation metric.
         skip_bad: leave out SMILES that do not parse, or have atoms or bonds the network does not know; the ``graph`` of
             the other rows still counts all of them.
-        on_progress: told after each batch what is done, how many batches, of how many.
+        on_progress: called after each batch with the stage, the number of batches done and their total.
     """
     if out is not None:
         _check_free(Path(out), force)
@@ -121,7 +121,7 @@ def predict(
 
 def _check_free(out: Path, force: bool) -> None:
     if out.is_dir() or (out.exists() and not force):
-        what = "is a folder; name a file" if out.is_dir() else "already there; give force to replace it"
+        what = "is a folder; name a file" if out.is_dir() else "exists; use force to replace it"
         raise InputError(f"{out}: {what}")
 
 
@@ -133,7 +133,7 @@ def predictions(
     batch_size: int = 128,
     on_progress: Progress | None = None,
 ) -> Predictions:
-    """What ``model`` says of these graphs."""
+    """Predictions of ``model`` for these graphs."""
     graphs, order = new.graphs, new.order
     task, values, index = model.task, infer(model, graphs, device, batch_size, on_progress), _index(graphs)
     if graphs.mask is not None:

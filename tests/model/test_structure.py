@@ -154,7 +154,7 @@ def test_auto_is_nothing_where_neighbours_are_sampled() -> None:
 
 def test_none_and_words_that_do_not_go_together() -> None:
     assert gnas.load("cluster-mini", structure="none").task.structure == ()
-    with pytest.raises(InputError, match="auto stands by itself"):
+    with pytest.raises(InputError, match="auto cannot be combined"):
         gnas.load("cluster-mini", structure="auto,size")
     with pytest.raises(InputError, match="did you mean 'degree'"):
         gnas.load("cluster-mini", structure="degre")

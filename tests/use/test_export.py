@@ -287,13 +287,13 @@ def test_nothing_is_overwritten_without_force(tmp_path: Path) -> None:
     (out / "notes.txt").write_text("mine")
     before = (out / "model.py").read_text()
     (out / "model.py").write_text("changed")
-    with pytest.raises(InputError, match="already there; give force"):
+    with pytest.raises(InputError, match="exists and is not empty; use force"):
         export_run(tmp_path / "run", out)
     assert (out / "model.py").read_text() == "changed"
     export_run(tmp_path / "run", out, force=True)
     assert (out / "model.py").read_text() == before
     assert sorted(path.name for path in out.iterdir()) == sorted([*FILES, "notes.txt"])
-    with pytest.raises(InputError, match="a file stands there"):
+    with pytest.raises(InputError, match="this is a file"):
         export_run(tmp_path / "run", out / "notes.txt", force=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "run"]
 

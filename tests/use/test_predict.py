@@ -133,7 +133,7 @@ def test_a_file_is_only_replaced_with_force(tmp_path: Path) -> None:
     keep(tmp_path, network())
     file = tmp_path / "p.csv"
     file.write_text("mine")
-    assert "already there; give force" in refusal(tmp_path, graphs(), file)
+    assert "exists; use force" in refusal(tmp_path, graphs(), file)
     assert "is a folder; name a file" in refusal(tmp_path, graphs(), tmp_path, force=True)
     assert file.read_text() == "mine"
     predict(tmp_path, graphs(), file, force=True)

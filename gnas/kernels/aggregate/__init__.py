@@ -1,7 +1,7 @@
 """Neighbour aggregation: sum, mean and max over each receiver's senders, in one pass over sorted edges.
 
-One function in front (and one each for sums with a weight on each edge and for scores of edges), three implementations
-behind it: plain PyTorch (``reference``), PyTorch's sparse CPU kernels (``cpu``) and Triton (``triton``). The device
+There is one function for aggregation, one for sums with a weight on each edge, and one for scores of edges, each with three
+implementations: plain PyTorch (``reference``), PyTorch's sparse CPU kernels (``cpu``) and Triton (``triton``). The device
 decides; the environment variable ``GNAS_AGGREGATE`` forces one.
 A receiver without senders gets zeros. Equal maxima send their gradient to the first sender. All are deterministic.
 """
@@ -45,7 +45,7 @@ def inverse_degree(neighbors: Neighbors, dtype: torch.dtype) -> Tensor:
 
 
 def symmetric_scales(neighbors: Neighbors, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """1/root of what each sender sends and of what each receiver gets, as columns: GCN's, without self loops."""
+    """1/root of what each sender sends and of what each receiver gets, as columns: those of GCN, without self loops."""
     return _column(neighbors.back_ptr.diff(), dtype).rsqrt(), _column(neighbors.degree(), dtype).rsqrt()
 
 

@@ -1,4 +1,4 @@
-"""Which implementation of neighbour aggregation serves a device."""
+"""The implementation of neighbour aggregation for a device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IMPLEMENTATIONS = ("reference", "cpu", "triton")
 
 
 def implementation(device: torch.device) -> str:
-    """Name of the implementation that serves a device."""
+    """Name of the implementation for a device."""
     forced = os.environ.get("GNAS_AGGREGATE")
     if forced:
         return choose(forced, IMPLEMENTATIONS, "GNAS_AGGREGATE")
@@ -25,7 +25,7 @@ def implementation(device: torch.device) -> str:
 
 
 def module(device: torch.device) -> ModuleType:
-    """The implementation itself; Triton is imported when it is first asked for."""
+    """The module of the implementation. Triton is imported at its first use."""
     name = implementation(device)
     if name == "triton":
         return importlib.import_module("gnas.kernels.aggregate.triton_kernels")

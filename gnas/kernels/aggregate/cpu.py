@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gnas.kernels.aggregate import reference
 
-EDGES = 4096  # whose messages stay in a core's cache: with 144 channels 2 MB
+EDGES = 4096  # per chunk, so that messages fit in the cache: 2 MB with 144 channels
 
 
 def forward(
@@ -26,7 +26,7 @@ def forward(
     if sum_to:
         total = torch.ops.aten._sparse_mm_reduce_impl(matrix, x[:, :sum_to].contiguous(), "sum")[0]
     if x.size(1) > max_from:
-        # The kernel returns arguments only when it believes a gradient will be asked for.
+        # The kernel returns arguments only if it expects a gradient to be computed.
         matrix.requires_grad_()
         with torch.enable_grad():
             values, arg = torch.ops.aten._sparse_mm_reduce_impl(matrix, x[:, max_from:].contiguous(), "amax")
@@ -116,7 +116,7 @@ def _sums(message: Tensor, ptr: Tensor, rows: slice, edges: slice) -> Tensor:
 
 
 def _blocks(ptr: Tensor) -> Iterator[tuple[slice, slice]]:
-    """Receivers and their edges, so many that there are about ``EDGES`` edges; receivers without any may be left out."""
+    """Chunks of receivers with about ``EDGES`` edges each; receivers without edges can be left out."""
     count = int(ptr[-1])
     ends = torch.searchsorted(ptr, torch.arange(EDGES, count + EDGES, EDGES, dtype=ptr.dtype)).clamp_max(
         ptr.numel() - 1
@@ -132,7 +132,7 @@ def _blocks(ptr: Tensor) -> Iterator[tuple[slice, slice]]:
 def _matrix(ptr: Tensor, columns: Tensor, x: Tensor) -> Tensor:
     count = int(ptr[-1])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "sparse CSR is in beta": the tests hold it to the reference
+        warnings.simplefilter("ignore")  # "sparse CSR is in beta": tests compare it with the reference
         return torch.sparse_csr_tensor(
             ptr.long(), columns[:count].long(), x.new_ones(count), (ptr.numel() - 1, x.size(0)), check_invariants=False
         )

@@ -1,4 +1,4 @@
-"""Neighbour aggregation in plain PyTorch: obvious, slow, the yardstick for the others."""
+"""Neighbour aggregation in plain PyTorch: simple and slow, the reference for the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def forward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Sums, maxima and the edge each maximum came from (-1: no sender)."""
     rows = ptr.numel() - 1
-    # Padding edges lie behind the last pointer and count for nobody.
+    # Padding edges are behind the last pointer and do not count.
     real = torch.arange(source.numel(), device=x.device) < ptr[-1]
     edges = torch.nonzero(real).flatten()
     to, message = target[edges].long(), x[source[edges].long()]

@@ -40,7 +40,7 @@ CHANNELS = 64  # of one program of the norm's kernels
 
 
 def implementation(device: torch.device) -> str:
-    """Name of the implementation that serves a device."""
+    """Name of the implementation for a device."""
     forced = os.environ.get("GNAS_FUSED")
     if forced:
         return choose(forced, IMPLEMENTATIONS, "GNAS_FUSED")
@@ -60,18 +60,18 @@ def _module(h: Tensor, part: str) -> ModuleType:
 
 
 def _uses_kernels(h: Tensor) -> bool:
-    # They compute in float32; float64 is for tests and checks.
+    # The kernels compute in float32; float64 is for tests.
     return implementation(h.device) == "triton" and h.dtype != torch.float64
 
 
-# torch.compiler.disable imports the compiler at once: a thousand modules, mostly for nothing.
+# torch.compiler.disable imports the compiler, a thousand modules that are mostly not needed.
 @torch._disable_dynamo  # type: ignore[attr-defined]
 def _untraced(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
 def _run(function: Callable[..., Any], first: Tensor, *more: Any) -> Any:
-    """Call a function that may start our kernels: PyTorch's tracer cannot follow those, so it is kept out."""
+    """Call a function that may start Triton kernels, hidden from PyTorch's tracer, which cannot trace them."""
     if torch.compiler.is_compiling() and _uses_kernels(first):
         return _untraced(function, first, *more)
     return function(first, *more)
@@ -84,7 +84,7 @@ def _half(*tensors: Tensor) -> bool:
 
 
 class Groups(nn.Module):
-    """Which group each of a list of items belongs to, and the items of each group one after another."""
+    """The group of each item of a list, and the items sorted by group."""
 
     of: Tensor  # [items]
     order: Tensor  # [items], grouped
@@ -127,7 +127,7 @@ class Gates(NamedTuple):
 def gate(h: Tensor, x: Tensor, gates: Gates, plan: GatePlan) -> Tensor:
     """Inputs of the filters' linear maps, ``[filters, nodes, channels]``: the source, times its gate if it has one.
 
-    ``h`` is ``[sources, nodes, channels]``, ``x`` the cell's input. A sparse gate is one number a node, so its linear map is
+    ``h`` is ``[sources, nodes, channels]``, ``x`` the cell's input. A sparse gate is one number per node, so its linear map is
     computed here too; a dense one is a matrix product and comes ready but for its bias.
     """
     if _half(h, x, gates.dense):
@@ -173,7 +173,7 @@ class Norm:
 
 
 def tickets(operations: int, channels: int) -> int:
-    """How many counters the kernels of a norm need."""
+    """Number of counters that the kernels of a norm need."""
     return operations * (-(-channels // CHANNELS) + 1)
 
 
@@ -187,9 +187,9 @@ def norm_relu_mix(
     before: Sequence[Tensor] = (),
     training: bool = True,
 ) -> Tensor:
-    """Batch norm, ReLU, and the weighted sum into targets, added to what they hold ``before``.
+    """Batch norm, ReLU, and the weighted sum into targets, added to ``before``.
 
-    ``y`` is ``[operations, nodes, channels]``, ``p`` one weight an operation (None: all 1); returns ``[targets, nodes,
+    ``y`` is ``[operations, nodes, channels]``, ``p`` one weight per operation (None: all 1); returns ``[targets, nodes,
     channels]``. In training the statistics are the batch's; in evaluation the running ones, and there is no gradient.
     """
     if _half(y, *before):
@@ -203,7 +203,7 @@ def norm_relu_mix(
 
 
 def serves(training: bool) -> bool:
-    """Whether the fused norms can be used: in training they bring their gradient, in evaluation they have none."""
+    """Whether the fused norms can be used: they have a gradient in training, and none in evaluation."""
     return training or not torch.is_grad_enabled()
 
 
@@ -234,7 +234,7 @@ class _NormReluMix(torch.autograd.Function):
 
 
 def _together(tensors: Sequence[Tensor]) -> Tensor | None:
-    """Tensors of one shape as a stack; those that lie one behind the other, as the slices of a stack do, are not copied."""
+    """Tensors of one shape as a stack. Tensors that are adjacent in memory, such as slices of a stack, are not copied."""
     if not tensors:
         return None
     if torch.compiler.is_compiling():  # which cannot look at addresses

@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 PARTS = 256  # products that fill a GPU
-SHORTEST = 128  # nodes; a shorter inner dimension is not worth a product of its own
+SHORTEST = 128  # nodes per part at least
 
 
 def product(h: Tensor, weight: Tensor) -> Tensor:
     """``h @ weight`` of stacks: ``[count, nodes, in] @ [count, in, out]``."""
-    # In mixed precision autograd keeps track of the types; a compiler makes kernels of its own.
+    # In mixed precision autograd converts the types; a compiler generates its own kernels.
     own = torch.is_autocast_enabled("cuda") or torch.compiler.is_compiling()
     if h.is_cuda and not own and h.is_contiguous():
         return _Product.apply(h, weight)  # type: ignore[no-untyped-call]
@@ -24,13 +24,13 @@ def product(h: Tensor, weight: Tensor) -> Tensor:
 
 
 def split(count: int, nodes: int) -> int:
-    """Into how many equal parts the nodes are split: at most a part for each of ``PARTS / count`` and ``SHORTEST`` nodes."""
+    """Number of equal parts of the nodes: at most ``PARTS / count``, each with at least ``SHORTEST`` nodes."""
     most = min(max(PARTS // count, 1), max(nodes // SHORTEST, 1))
     return next(parts for parts in range(most, 0, -1) if nodes % parts == 0)
 
 
 def weight_gradient(h: Tensor, grad: Tensor, parts: int) -> Tensor:
-    """The gradient of ``weight``: its inner dimension is the nodes, long, and its result small.
+    """The gradient of ``weight``: its inner dimension (nodes) is long and its result is small.
 
     One product would keep a few multiprocessors busy; parts of it fill the GPU and are added up in a fixed order.
     """

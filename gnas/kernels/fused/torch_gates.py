@@ -57,7 +57,7 @@ def gate_backward(
 
 
 class _Opened:
-    """How far each gate is open: ``[nodes, 1]`` for sparse filters, ``[nodes, channels]`` for dense ones."""
+    """The value of each gate: ``[nodes, 1]`` for sparse filters, ``[nodes, channels]`` for dense ones."""
 
     def __init__(self, h: Tensor, x: Tensor, gates: Gates) -> None:
         self.h, self.gates = h, gates

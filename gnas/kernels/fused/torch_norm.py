@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def norm_forward(
     y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm, before: Tensor | None
 ) -> tuple[Tensor, list[Tensor]]:
-    """Outputs, and what the backward pass needs."""
+    """Outputs, and the tensors that the backward pass needs."""
     count = _count(y, norm.mask)
     rows = _rows(y, norm.mask)
     mean = rows @ y / count  # a product with a row of ones is faster than a reduction
@@ -51,7 +51,7 @@ def norm_backward(
     ones = _rows(centred, None)
     grad_bias = ones @ grad_z
     along = (ones @ (grad_z * centred)) * rstd
-    # Rows of padding took no part in the statistics.
+    # Rows of padding are not in the statistics.
     shift, slope = grad_bias / count, along * rstd / count
     if mask is None:
         grad_y = torch.addcmul(grad_z.sub_(shift), centred, slope, value=-1)

@@ -1,9 +1,8 @@
 """The seven hand-made networks the paper compares with, as in Dwivedi et al., Benchmarking Graph Neural Networks.
 
-Each is called like any network of this package and takes ``(task, channels, num_layers, dropout)``; ``build`` picks the
-width for a number of weights. They are written on ``aggregate`` rather than on PyG's layers, so that they run on padded
-batches of fixed shape without waiting for the device; the tests hold each to PyG's layer where PyG has the same one,
-and to a dense computation.
+Each is called like any network of this package and takes ``(task, channels, num_layers, dropout)``; ``build`` chooses
+the width for a number of weights. They use ``aggregate`` instead of PyG's layers, so that they run on padded batches of
+fixed shape without waiting for the device. Tests compare each with PyG's layer, if PyG has it, and with a dense computation.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def build(
     """
     make = baseline(name)
     if budget is not None and channels is not None:
-        raise InputError("give a baseline either channels or a budget of weights, not both")
+        raise InputError("set either channels or a budget of weights of a baseline, not both")
     if (channels is not None and channels < 1) or not 0 <= dropout < 1:
         raise InputError(f"channels must be at least 1 and dropout in [0, 1), not {channels} and {dropout}")
     if channels is not None:
@@ -89,14 +88,14 @@ def build(
 
 
 def check_name(name: str) -> str:
-    """The name of one of ours, or of an entry point of the group ``gnas.model.baselines``; any other is an error."""
+    """Return ``name`` if it is a baseline of this package or of an entry point ``gnas.baselines``."""
     return check_plugin(name, BASELINES, GROUP, "baseline")
 
 
 def baseline(name: str) -> Callable[..., GraphModule]:
-    """What makes the baseline of this name, called as ``make(task, channels, num_layers, dropout)``.
+    """The function that builds the baseline of this name, called as ``make(task, channels, num_layers, dropout)``.
 
-    What another package offers is checked, and the network remembers how it was made: it can be saved and loaded.
+    A network of another package is checked, and stores its arguments, so that it can be saved and loaded.
     """
     make = resolve_plugin(name, BASELINES, GROUP, "baseline")
     return make if name in BASELINES else functools.partial(_from_outside, name, make)
@@ -119,14 +118,14 @@ def _from_outside(
         ) from error
     if not isinstance(model, GraphModule) or getattr(model, "task", None) != task:
         raise InputError(
-            f"baseline {name} is a {type(model).__name__}; it must be a GraphModule with the task it was given"
+            f"baseline {name} is a {type(model).__name__}; it must be a GraphModule with the task of its first argument"
         )
     model.architecture, model.options = HandMade(name, num_layers, channels, options=options), {"dropout": dropout}
     return model
 
 
 def budget_for(num_layers: int) -> int:
-    """About how many weights a baseline has: 100,000 at 4 layers and 500,000 at 16, on straight lines through them.
+    """Approximate number of weights of a baseline: 100,000 at 4 layers, 500,000 at 16, linear between and beyond.
 
     >>> [budget_for(n) for n in (2, 4, 10, 16)]
     [50000, 100000, 300000, 500000]
@@ -135,7 +134,7 @@ def budget_for(num_layers: int) -> int:
 
 
 def _column(task: Task) -> int:
-    """Which of the benchmark's datasets a task is most like."""
+    """The column of ``widths`` of the most similar dataset."""
     if not task.categories:
         return 2
     return 1 if task.level == "node" else 0

@@ -22,7 +22,7 @@ class Variant:
     hidden_gate: bool  # sparse gate sigmoid(a . ReLU(W [h, h_in])) instead of sigmoid(fc([h, h_in]))
     search_slope: float  # slope of the cell's activation below zero, while searching
     train_slope: float  # and while training a found network
-    equal_head: bool  # hidden widths of the head all equal
+    equal_head: bool  # whether all hidden widths of the head are equal
 
 
 VARIANTS = {
