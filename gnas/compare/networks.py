@@ -185,7 +185,7 @@ class Training:
         if not distributed.from_first(lambda: is_finished(self.folder)):
             return None
         with Run(self.folder, self.current_settings(), resume=True) as run:
-            return run.read_json("result", TRAINED)  # type: ignore[no-any-return]
+            return run.read_json("result", TRAINED)
 
 
 def _group_by_network(trainings: Sequence[Training]) -> list[list[Training]]:

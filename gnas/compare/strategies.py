@@ -119,7 +119,7 @@ def _read_result(folder: Path, config: Record) -> Record | None:
     if not is_finished(folder):
         return None
     with Run(folder, config, resume=True) as run:
-        return run.read_json("result", ("points",))  # type: ignore[no-any-return]
+        return run.read_json("result", ("points",))
 
 
 def _read_points(result: Record | None, folder: Path, name: str, seed: int) -> list[Point]:
@@ -144,7 +144,7 @@ def strategy_job(
             if work.device.type == "cuda":
                 warm_up([strategy], problem, context)
             run_strategy(name, strategy, problem, budget, context, run)
-        return run.read_json("result", ("points",))  # type: ignore[no-any-return]
+        return run.read_json("result", ("points",))
 
 
 def run_strategy(
@@ -253,7 +253,7 @@ def warm_up(strategies: Sequence[SearchStrategy], problem: SearchProblem, contex
             wanted: dict[str, Any] = {"epochs": 1, "trials": 1, "max_epochs": None, "inherit": False}
             known = {f.name for f in fields(strategy)}
             short = replace(strategy, **{key: value for key, value in wanted.items() if key in known})
-            short.search(small, replace(context, run=None, on_epoch=None))  # type: ignore[attr-defined]
+            short.search(small, replace(context, run=None, on_epoch=None))
             gc.collect()
 
 

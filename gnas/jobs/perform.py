@@ -26,6 +26,7 @@ from gnas.jobs.messages import Began, Epoch, Failed, Finished, Message, Order, S
 from gnas.jobs.storage import Storage
 from gnas.run.folder import Locked
 from gnas.training.engine import use_deterministic
+from gnas.training.loop import labels_of, step_labels
 
 Send = Callable[[Message], None]
 StopCheck = Callable[[], bool]
@@ -50,7 +51,7 @@ def perform_here(
     """Do one job in this process, with its arguments as they are. A stop and Ctrl-C are raised, not sent."""
     try:
         arguments = job.load_arguments()
-        with _open_work(job, place, on_epoch, should_stop) as work:
+        with step_labels(labels_of(on_epoch)), _open_work(job, place, on_epoch, should_stop) as work:
             result = find_function(job.function)(work, **arguments)
         send(Finished(result))
     except Interrupted:

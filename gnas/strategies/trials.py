@@ -6,7 +6,7 @@ Every trial is a job. The budget counts the same way for all strategies: trained
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,7 +38,7 @@ class Trial:
     candidate: Architecture
     seed: int
     network: GraphModule
-    generator: dict[str, Any]
+    generator: Mapping[str, Any]
 
     @property
     def part(self) -> str:
