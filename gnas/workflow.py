@@ -122,7 +122,7 @@ def discover(
     if not benchmark.task.structure:
         benchmark = with_structure(benchmark, settings.data.get("structure"))
     check_budget(benchmark, settings)
-    config = {"job": "search", "dataset": benchmark.name, "settings": settings.to_dict()}
+    config = {"job": "search", **benchmark.identity, "settings": settings.to_dict()}
     with Run(folder, config, resume=resume, force=force) as run:
         run.write_json("data", summarise(benchmark))
         run.write_json("versions", versions(device))
@@ -160,7 +160,8 @@ def search_part(
     runner: Runner | None = None,
 ) -> SearchResult:
     """The search of a job, or its result if it is already there."""
-    with run.part("search", {"job": "search", "settings": settings.to_dict()}, resume=not force, force=force) as part:
+    config = {"job": "search", "fingerprint": benchmark.fingerprint, "settings": settings.to_dict()}
+    with run.part("search", config, resume=not force, force=force) as part:
         done = finished_search(part)
         if done is not None:
             return done

@@ -81,7 +81,7 @@ def test_what_is_in_the_files(whole: tuple[Discovery, list[dict]]) -> None:
     assert (data["splits"]["val"]["nodes_min"], data["splits"]["val"]["nodes_max"]) == (5, 8)
     assert versions["torch"].split("+")[0] == torch.__version__.split("+")[0]
     assert versions["device"] == "CPU"
-    assert run.config == {"job": "search", "dataset": "small-regression", "settings": SETTINGS.to_dict()}
+    assert run.config == {"job": "search", **BENCH.identity, "settings": SETTINGS.to_dict()}
     assert config_settings(run.config) == SETTINGS
     assert isinstance(load_model(found.folder)[0], Network)
 

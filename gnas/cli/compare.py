@@ -118,7 +118,7 @@ def compare(
 
 def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[Candidate]:
     """The networks that take part, each with a remark where it differs from the first."""
-    from gnas.cli.networks import collect, is_name, num_weights, read_network, remarked, run_settings
+    from gnas.cli.networks import collect_trainings, is_name, num_weights, read_network, remarked, run_settings
     from gnas.workflow import found, hand_made, train_config
 
     settings, benchmark = begun.settings, begun.benchmark
@@ -135,15 +135,19 @@ def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[C
     budget = settings.training.budget or (num_weights(entries[0][0], benchmark) if entries else 0)
     deep = layers or (max(entries[0][0].depth, 1) if entries else settings.space.cells)
     entries += [(hand_made(name, benchmark, deep, budget or None), None) for name in settings.training.baselines]
-    told = []
+    finished, problems = [], {}
     for entry, own in entries:
         remark = ""
-        for run in found_in if own is None else [own]:
+        for run in (run for run in (found_in if own is None else [own]) if run.is_dir()):
             there = "gnas" if own is not None else entry.name
-            if run.is_dir() and collect(run, there, entry, config, settings.training.seeds, benchmark, begun.folder):
-                remark = "trained before"
-        told.append(remarked(entry, benchmark, budget or num_weights(entry, benchmark), remark))
-    return told
+            taken = collect_trainings(run, there, entry, config, settings.training.seeds, benchmark, begun.folder)
+            remark = "trained before" if taken.complete else remark
+            problems |= {run: taken.problem} if taken.problem else {}
+        finished.append(remarked(entry, benchmark, budget or num_weights(entry, benchmark), remark))
+    for run, problem in problems.items():
+        text = f"{run}: its trainings {problem}; they are not used, the networks are trained anew"
+        begun.screen.pair("note", text)
+    return finished
 
 
 def run_compare(begun: Begun, found_in: list[Path], layers: int | None) -> None:

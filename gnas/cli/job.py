@@ -113,7 +113,7 @@ def search_stages(strategy: Any, key: str = "search") -> list[Stage]:
 
 def training_run(begun: Begun, job: str, **more: Any) -> Run:
     """The folder of a job that trains and does not search."""
-    config = {"job": job, "dataset": begun.benchmark.name, **more, "settings": begun.settings.training_dict()}
+    config = {"job": job, **begun.benchmark.identity, **more, "settings": begun.settings.training_dict()}
     run = Run(begun.folder, config, resume=begun.place.resumed)
     run.write_json("data", summarise(begun.benchmark))
     return run

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from gnas.arch import shipped
 from gnas.arch.architecture import Architecture, read_architecture
@@ -15,8 +13,8 @@ from gnas.arch.genotype import Genotype
 from gnas.compare.networks import Candidate, Training
 from gnas.data import Benchmark
 from gnas.errors import InputError
-from gnas.files import dump_config, write_atomic
-from gnas.run.folder import Run
+from gnas.run.folder import FINGERPRINT, Run, copy_training
+from gnas.run.layout import is_finished, training_folder
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings, config_value
 
@@ -63,46 +61,37 @@ def remarked(candidate: Candidate, benchmark: Benchmark, weights: int, remark: s
     """The candidate with a remark on what is not equal: much fewer or more weights than ``weights``, and ``remark``."""
     own = num_weights(candidate, benchmark)
     size = "" if abs(own - weights) <= 0.1 * weights else f"{own / weights - 1:+.0%} weights"
-    return dataclasses.replace(candidate, remark="; ".join(filter(None, (candidate.remark, size, remark))))
+    return replace(candidate, remark="; ".join(filter(None, (candidate.remark, size, remark))))
 
 
-def collect(
+@dataclass(frozen=True)
+class Collection:
+    """Trainings of another run: whether those of all seeds were used, and what is wrong with the others."""
+
+    complete: bool
+    problem: str = ""
+
+
+def collect_trainings(
     run: Path,
-    there: str,
+    network: str,
     candidate: Candidate,
     config: TrainConfig,
     seeds: Sequence[int],
     benchmark: Benchmark,
     folder: Path,
-) -> bool:
-    """Copy finished trainings of the same network under the same protocol from another run; whether all were there."""
-    taken = 0
+) -> Collection:
+    """Copy finished trainings of the same network, protocol and data from another run into ``folder``."""
+    used, problem = 0, ""
     for seed in seeds:
-        training = Training(benchmark, candidate, config, seed, folder)
-        source = run / "trained" / there / f"seed-{seed}"
-        if not (source / "result.json").exists():
+        source, training = training_folder(run, network, seed), Training(benchmark, candidate, config, seed, folder)
+        if not is_finished(source):
             continue
-        saved = Run(source).config
-        wanted = training.settings(saved)
-        if _without_model(saved) != _without_model(wanted):
-            continue
-        taken += 1
-        if not training.folder.exists():
-            _copy(source, training.folder, wanted)
-    return taken == len(seeds)
-
-
-def _without_model(config: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in config.items() if name != "model"}
-
-
-def _copy(source: Path, target: Path, config: dict[str, Any]) -> None:
-    """Copy a training; the target appears at once and whole."""
-    half = target.with_name(f".{target.name}")
-    shutil.rmtree(half, ignore_errors=True)
-    half.mkdir(parents=True)
-    for file in source.iterdir():  # history, result, weights; checkpoints stay where they are
-        if file.is_file() and not file.name.startswith("."):
-            shutil.copyfile(file, half / file.name)
-    write_atomic(half / "config.yaml", dump_config(config))
-    half.rename(target)
+        saved, requested = Run(source).config, training.settings()
+        if saved.get(FINGERPRINT) != benchmark.fingerprint:
+            problem = "are of other data" if FINGERPRINT in saved else "have no fingerprint of their data"
+        elif {**saved, "model": candidate.name} == requested:
+            used += 1
+            if not training.folder.exists():
+                copy_training(source, training.folder, requested)
+    return Collection(used == len(seeds), problem)

@@ -101,7 +101,7 @@ def run_strategies(begun: Begun, asked: Asked, usual_seeds: bool) -> None:
     begun.claim(strategies={**asdict(asked), "names": list(asked.names)})
     config = {
         "job": "compare",
-        "dataset": benchmark.name,
+        **benchmark.identity,
         "cells": settings.space.cells,
         "channels": settings.space.channels,
     }

@@ -168,7 +168,7 @@ class Training:
         return {
             "model": self.candidate.name,
             "architecture" if isinstance(about, dict) else "describe": about,
-            "dataset": self.benchmark.name,
+            **self.benchmark.identity,
             "seed": self.seed,
             "training": asdict(self.config),
         }

@@ -90,7 +90,7 @@ def compare_strategies(
     runner = runner or Runner(folder, device=device)
     problem = SearchProblem(benchmark.train, benchmark.val, benchmark.task, space, channels, num_cells, operations)
     budget = budget.for_problem(problem)
-    about = {"dataset": benchmark.name, "space": space, "channels": channels, "cells": num_cells}
+    about = {**benchmark.identity, "space": space, "channels": channels, "cells": num_cells}
     results: dict[tuple[str, int], Record | None] = {}
     jobs: list[Job] = []
     for seed in seeds:  # before strategies: other work of the machine, if any, then slows all of them alike

@@ -67,6 +67,11 @@ class Benchmark:
         reasons = self.encoding.reasons if self.encoding else ()
         return "\n".join([*lines, *(f"inferred: {r}" for r in reasons), *(f"note: {n}" for n in self.notes)])
 
+    @property
+    def identity(self) -> dict[str, str]:
+        """Name and fingerprint: what the settings of a run hold of its data."""
+        return {"dataset": self.name, "fingerprint": self.fingerprint}
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all that decides a result: the graphs of each split, the task, the encoding and the reader's version.

@@ -169,7 +169,7 @@ class Worker:
             Run(folder).write_genotype(source.architecture)
 
     def _config(self, job: str, benchmark: Benchmark, more: dict[str, Any]) -> dict[str, Any]:
-        return {"job": job, "dataset": benchmark.name, **more}
+        return {"job": job, **benchmark.identity, **more}
 
     def _describe(self, run: Run, benchmark: Benchmark | None = None) -> None:
         if benchmark is not None:

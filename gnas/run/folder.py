@@ -289,6 +289,18 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
+def copy_training(source: Path, target: Path, config: dict[str, Any]) -> None:
+    """Copy a finished training without its checkpoints. The target appears at once and complete."""
+    temporary = target.with_name(f".{target.name}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    for file in source.iterdir():
+        if file.is_file() and not file.name.startswith("."):
+            shutil.copyfile(file, temporary / file.name)
+    write_atomic(temporary / layout.CONFIG, dump_config(config))
+    temporary.rename(target)
+
+
 def plain(values: dict[str, Any]) -> dict[str, Any]:
     """Settings as a YAML file gives them back: no tuples, no objects."""
     return json.loads(json.dumps({name: _described(value) for name, value in values.items()}))

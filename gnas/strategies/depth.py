@@ -128,13 +128,14 @@ def search_depth(
         should_stop=should_stop,
         runner=runner,
     )
-    config = plain({"job": "depth", "dataset": benchmark.name, "start": start, "limit": limit, **shared})
+    identity = {} if folder is None else benchmark.identity  # a fingerprint takes a pass over all data
+    config = plain({"job": "depth", **identity, "start": start, "limit": limit, **shared})
     with contextlib.ExitStack() as held:
         run = None if folder is None else held.enter_context(Run(folder, config, resume=resume, force=force))
 
         def one_round(number: int, cells: int) -> DepthRound:
             stage = f"round-{number}"
-            settings = plain({"job": "search", "dataset": benchmark.name, "cells": cells, **shared})
+            settings = plain({"job": "search", **identity, "cells": cells, **shared})
             with contextlib.nullcontext() if run is None else run.continued(stage, settings, force=force) as part:
                 done = _finished(part)
                 if done is None:

@@ -95,6 +95,14 @@ def write_graphs(folder: Path, count: int = 40) -> Path:
     return folder
 
 
+def write_molecules(file: Path, factor: float = 1.0) -> Path:
+    """16 molecules with two targets, ``logP`` and ``tpsa``; ``factor`` changes the first."""
+    smiles = [f"{'C' * (n // 4 + 1)}{'ONSF'[n % 4]}" for n in range(16)]
+    file.parent.mkdir(exist_ok=True)
+    _write(file, ("smiles", "logP", "tpsa"), [(text, factor * n, n * 7 % 16 / 3) for n, text in enumerate(smiles)])
+    return file
+
+
 def _write(path: Path, header: tuple[str, ...], rows: list[Any]) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file)

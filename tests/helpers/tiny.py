@@ -29,6 +29,10 @@ class Guarded:
     source: str = "tests"
 
     @property
+    def identity(self) -> dict[str, str]:
+        return {"dataset": self.name, "fingerprint": "of no test split"}
+
+    @property
     def test(self) -> GraphSet:
         raise TouchedTest("a search must not see the test split")
 

@@ -81,23 +81,28 @@ def test_predict_and_export(kept: Path) -> None:
     assert load_model("finished", "gcn", seed=95)[1].seed == 95
 
 
-@pytest.mark.filterwarnings("ignore")
+def resume(name: str, command: str, *options: str) -> Ended:
+    ended = succeeds(command, "molecules.csv", *options, "--device", "cpu", "--out", name, "--resume", "--json")
+    assert ended.err.count("no fingerprint of its data") == 1, ended.err  # one warning per command
+    return ended
+
+
 def test_resume(kept: Path) -> None:
     """Stopped runs end as undisturbed ones did; finished ones are not repeated."""
-    found = succeeds("search", "molecules.csv", "--out", "stopped", "--resume", "--device", "cpu", "--json").json
+    found = resume("stopped", "search").json
     assert found["genotype"] == "7f48d50f90"
     tests = {row["name"]: row["mean"] for row in found["leaderboard"]["rows"]}
     assert tests == pytest.approx({"gnas": 0.67270, "gcn": 1.88879}, abs=1e-4)
-    words = ("train", "molecules.csv", "--baseline", "gin", "--channels", "4", "--device", "cpu")
-    trained = succeeds(*words, "--out", "training-stopped", "--resume", "--json").json
+    trained = resume("training-stopped", "train", "--baseline", "gin", "--channels", "4").json
     assert trained["leaderboard"]["rows"][0]["name"] == "gin"
     before = Path("finished/trained/gnas/seed-41/result.json").read_text()
-    same = succeeds("search", "molecules.csv", "--out", "finished", "--resume", "--device", "cpu", "--json").json
-    assert same["leaderboard"] == json.loads(Path(KEPT / "0.1/finished/leaderboard.json").read_text())
+    board = json.loads(Path("finished/leaderboard.json").read_text())
+    assert resume("finished", "search").json["leaderboard"] == board
     assert Path("finished/trained/gnas/seed-41/result.json").read_text() == before
-    succeeds("depth", "molecules.csv", "--out", "depth", "--resume", "--device", "cpu")
-    succeeds("compare", "molecules.csv", "--out", "strategies", "--resume", "--device", "cpu")
-    succeeds("search", "molecules.csv", "--out", "graphnas", "--resume", "--device", "cpu")
+    resume("depth", "depth")
+    resume("strategies", "compare")
+    resume("graphnas", "search")
+    assert "fingerprint" not in Path("finished/config.yaml").read_text()  # its data was not checked
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -106,5 +111,6 @@ def test_compare_and_train_with_an_earlier_run(kept: Path) -> None:
     words = ("compare", "molecules.csv", "--found", "finished", "--baselines", "gcn", "--seeds", "41,95")
     found = succeeds(*words, *shared, "--out", "compared").json
     assert {row["name"] for row in found["rows"]} == {"finished", "gcn"}
+    assert not any("trained before" in row["remark"] for row in found["rows"])  # their data cannot be checked
     succeeds("train", "molecules.csv", "--genotype", "finished", *shared, "--seeds", "41", "--out", "trained-again")
     succeeds("search", "molecules.csv", "--settings", "finished", "--device", "cpu", "--out", "as-before")
