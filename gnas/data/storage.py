@@ -1,15 +1,16 @@
-"""Graphs on disk: a benchmark, some of its splits, or named arrays in one safetensors file that cannot run code.
+"""Graphs on disk: a benchmark, one set of graphs, or named arrays in one safetensors file that cannot run code.
 
 The forms of earlier versions stay readable: a packed benchmark as ``.npz``, and the published arrays as ``.npz``.
 """
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnas.data.benchmark import PATIENCE, SPLIT_NAMES, Benchmark
+from gnas.data.benchmark import ALL, PATIENCE, SPLIT_NAMES, Benchmark
 from gnas.data.checks import check_encoding, check_graph_set, check_splits, check_task
 from gnas.data.encoding import Array, Encoding
 from gnas.errors import InputError
@@ -25,7 +26,7 @@ from gnas.graph import GraphSet
 from gnas.model.task import Task
 from gnas.tensors import read_digest, read_tensors, write_tensors
 
-GRAPHS, ARRAYS = "gnas-graphs-2", "gnas-arrays-2"  # the two forms of a file
+BENCHMARK, GRAPHS, ARRAYS = "gnas-benchmark-2", "gnas-graphs-2", "gnas-arrays-2"  # forms of files
 SUFFIXES = (".safetensors", ".npz")
 TENSORS = tuple(f.name for f in fields(GraphSet) if f.name not in ("level", "sample_neighbors"))
 OPTIONAL = tuple(f.name for f in fields(GraphSet) if f.default is None)
@@ -34,34 +35,26 @@ LATER = ("structure", "structure_center", "structure_scale")  # parts of a task 
 # -- benchmarks ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class StoredGraphs:
-    """The content of a file: a task and the splits that were stored. A search is given no test split."""
-
-    name: str
-    source: str
-    notes: tuple[str, ...]
-    task: Task
-    encoding: Encoding | None
-    patience: int
-    splits: dict[str, GraphSet]
-
-    def benchmark(self) -> Benchmark:
-        """All of it, as it was loaded."""
-        return Benchmark(
-            self.name,
-            **self.splits,
-            task=self.task,
-            source=self.source,
-            notes=self.notes,
-            encoding=self.encoding,
-            patience=self.patience,
-        )
-
-
 def save_benchmark(benchmark: Benchmark, path: str | Path) -> Path:
     """Write a benchmark into a file that ``gnas.load`` reads; tensors that splits share are stored once."""
-    return _write_graphs(benchmark, check_file_name(path), SPLIT_NAMES)
+    tensors: dict[str, Tensor] = {}
+    names: dict[int, str] = {}
+    splits: dict[str, dict[str, Any]] = {}
+    for split, graphs in benchmark.splits().items():
+        splits[split] = {"sample_neighbors": graphs.sample_neighbors}
+        for field, tensor in _tensors_of(graphs).items():
+            name = names.setdefault(id(tensor), f"{split}.{field}")
+            tensors[name], splits[split][field] = tensor, name
+    about = {
+        "name": benchmark.name,
+        "source": benchmark.source,
+        "notes": benchmark.notes,
+        "task": asdict(benchmark.task),
+        "encoding": None if benchmark.encoding is None else benchmark.encoding.to_dict(),
+        "patience": benchmark.patience,
+        "splits": splits,
+    }
+    return write_tensors(check_file_name(path), BENCHMARK, json.dumps(about), tensors)
 
 
 def check_file_name(path: str | Path) -> Path:
@@ -75,58 +68,35 @@ def load_benchmark(path: str | Path) -> Benchmark:
     """Read a packed benchmark; a file that ``save_benchmark`` would not have written is an error."""
     path = Path(path)
     where = path.name
-    stored = _build_graphs(*(_read_bundle(path) if path.suffix.lower() == ".npz" else _read_graphs(path)), where)
-    missing = [name for name in SPLIT_NAMES if name not in stored.splits]
+    if path.suffix.lower() == ".npz":
+        content, tensors = _read_bundle(path)
+    else:
+        text, tensors = read_tensors(path, BENCHMARK, "file of graphs (make one with gnas data pack)")
+        content = _parse_json(text, where)
+    about = _check_mapping(content, where)
+    missing = [k for k in ("name", "source", "notes", "task", "encoding", "splits") if k not in about]
     if missing:
-        raise InputError(f"{where}: there is no {missing[0]} split")
-    for split, graphs in stored.splits.items():
-        check_graph_set(graphs, stored.task, f"{where} {split}")
-    check_splits(stored.splits, stored.task)
-    if stored.encoding is not None:
-        check_encoding(stored.encoding, stored.task, where)
-    return stored.benchmark()
+        raise InputError(f"{where}: its description has no {missing[0]!r}")
+    task, notes, patience = _read_task(about["task"], where), about["notes"], about.get("patience", PATIENCE)
+    stored = _check_mapping(about["splits"], where)
+    train, val, test = (_read_split(stored.get(split), split, tensors, task, where) for split in SPLIT_NAMES)
+    encoding = None if about["encoding"] is None else Encoding.from_dict(_check_mapping(about["encoding"], where))
+    if type(patience) is not int or patience < 0:
+        raise InputError(f"{where}: patience is {patience!r}; it must be a whole number of at least 0")
+    notes = tuple(map(str, notes if isinstance(notes, list) else [notes]))
+    name, source = str(about["name"]), str(about["source"])
+    benchmark = Benchmark(name, train, val, test, task, source, notes, encoding, patience)
+    for split, graphs in benchmark.splits().items():
+        check_graph_set(graphs, task, f"{where} {split}")
+    check_splits(benchmark.splits(), task)
+    if encoding is not None:
+        check_encoding(encoding, task, where)
+    return benchmark
 
 
-def share_splits(benchmark: Benchmark, folder: Path, splits: Sequence[str] = SPLIT_NAMES) -> Path:
-    """Write some splits into ``folder`` for other processes, in a file named by its content."""
-    half = _write_graphs(benchmark, folder / ".graphs.safetensors", splits)
-    return half.replace(folder / f"graphs-{read_digest(half)[:16]}.safetensors")
-
-
-def read_splits(path: str | Path) -> StoredGraphs:
-    """Read what ``share_splits`` wrote. Its digest is checked, the graphs in it are not checked again."""
-    return _build_graphs(*_read_graphs(Path(path)), str(path))
-
-
-def _write_graphs(benchmark: Benchmark, path: Path, splits: Sequence[str]) -> Path:
-    tensors: dict[str, Tensor] = {}
-    names: dict[int, str] = {}
-    stored: dict[str, dict[str, Any]] = {}
-    for split in splits:
-        graphs = getattr(benchmark, split)
-        stored[split] = {"sample_neighbors": graphs.sample_neighbors} if graphs.sample_neighbors else {}
-        for field in TENSORS:
-            tensor = getattr(graphs, field)
-            if tensor is not None:
-                name = names.setdefault(id(tensor), f"{split}.{field}")
-                tensors[name], stored[split][field] = tensor, name
-    # A search takes any object with train, val and task.
-    encoding = getattr(benchmark, "encoding", None)
-    about = {
-        "name": getattr(benchmark, "name", ""),
-        "source": getattr(benchmark, "source", ""),
-        "notes": getattr(benchmark, "notes", ()),
-        "task": asdict(benchmark.task),
-        "encoding": None if encoding is None else encoding.to_dict(),
-        "patience": getattr(benchmark, "patience", PATIENCE),
-        "splits": stored,
-    }
-    return write_tensors(path, GRAPHS, json.dumps(about), tensors)
-
-
-def _read_graphs(path: Path) -> tuple[Any, dict[str, Tensor]]:
-    text, tensors = read_tensors(path, GRAPHS, "file of graphs (make one with gnas data pack)")
-    return _parse_json(text, path.name), tensors
+def _tensors_of(graphs: GraphSet) -> dict[str, Tensor]:
+    values = {field: getattr(graphs, field) for field in TENSORS}
+    return {field: tensor for field, tensor in values.items() if tensor is not None}
 
 
 def _parse_json(text: str | bytes, where: str) -> Any:
@@ -134,25 +104,6 @@ def _parse_json(text: str | bytes, where: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise InputError(f"{where}: its description is not valid JSON") from None
-
-
-def _build_graphs(about: Any, tensors: Mapping[str, Tensor], where: str) -> StoredGraphs:
-    about = _check_mapping(about, where)
-    missing = [k for k in ("name", "source", "notes", "task", "encoding", "splits") if k not in about]
-    if missing:
-        raise InputError(f"{where}: its description has no {missing[0]!r}")
-    task = _read_task(about["task"], where)
-    splits = {
-        str(split): _read_split(_check_mapping(names, where), str(split), tensors, task, where)
-        for split, names in _check_mapping(about["splits"], where).items()
-    }
-    encoding = None if about["encoding"] is None else Encoding.from_dict(_check_mapping(about["encoding"], where))
-    name, notes = str(about["name"]), about["notes"]
-    patience = about.get("patience", PATIENCE)
-    if type(patience) is not int or patience < 0:
-        raise InputError(f"{where}: patience is {patience!r}; it must be a whole number of at least 0")
-    notes = tuple(map(str, notes if isinstance(notes, list) else [notes]))
-    return StoredGraphs(name, str(about["source"]), notes, task, encoding, patience, splits)
 
 
 def _check_mapping(value: Any, where: str) -> Mapping[str, Any]:
@@ -183,10 +134,11 @@ def _read_task(values: Any, where: str) -> Task:
     return task
 
 
-def _read_split(
-    names: Mapping[str, Any], split: str, tensors: Mapping[str, Tensor], task: Task, where: str
-) -> GraphSet:
-    content: dict[str, Any] = {}
+def _read_split(names: Any, split: str, tensors: Mapping[str, Tensor], task: Task, where: str) -> GraphSet:
+    if names is None:
+        raise InputError(f"{where}: there is no {split} split")
+    names = _check_mapping(names, where)
+    content: dict[str, Tensor] = {}
     for field in TENSORS:
         name = names.get(field)
         if name is None and field in OPTIONAL:
@@ -195,9 +147,30 @@ def _read_split(
             raise InputError(f"{where}: the {split} split has no {field}")
         content[field] = tensors[name]
     hops = names.get("sample_neighbors", [])
-    if not isinstance(hops, list) or not all(type(n) is int and (n > 0 or n == -1) for n in hops):
+    if not isinstance(hops, list) or not all(type(n) is int and (n > 0 or n == ALL) for n in hops):
         raise InputError(f"{where}: the {split} split has sample_neighbors {hops!r}")
     return GraphSet(**content, level=task.level, sample_neighbors=tuple(hops))
+
+
+# -- one set of graphs, which workers share ------------------------------------------------------------------------
+
+
+def write_graphs(graphs: GraphSet, folder: Path) -> Path:
+    """Write graphs into ``folder``, in a file named by its content."""
+    about = {"level": graphs.level, "sample_neighbors": graphs.sample_neighbors}
+    part = write_tensors(folder / ".graphs.safetensors", GRAPHS, json.dumps(about), _tensors_of(graphs))
+    return part.replace(folder / f"graphs-{read_digest(part)[:16]}.safetensors")
+
+
+@functools.lru_cache(maxsize=6)  # a worker does many jobs on the same graphs
+def read_graphs(file: Path) -> GraphSet:
+    """The graphs of a file that ``write_graphs`` wrote. Its digest is checked, the graphs in it are not."""
+    text, tensors = read_tensors(file, GRAPHS, "file of graphs")
+    try:
+        about = json.loads(text)
+        return GraphSet(**tensors, level=about["level"], sample_neighbors=tuple(about["sample_neighbors"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{file}: not a file of graphs ({error})") from None
 
 
 # -- named arrays: prepared files ----------------------------------------------------------------------------------

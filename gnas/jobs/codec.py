@@ -7,7 +7,6 @@ file below the root of the runner.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import math
 from collections.abc import Callable, Mapping
@@ -18,13 +17,13 @@ from typing import Any
 from gnas.arch.architecture import read_architecture
 from gnas.arch.genotype import Genotype
 from gnas.arch.graphnas import GraphNASArchitecture
+from gnas.data.storage import read_graphs
 from gnas.errors import InputError, choose
 from gnas.files import short
 from gnas.graph import GraphSet
 from gnas.model.network import GraphModule
 from gnas.run import checkpoint
 from gnas.run.models import build_model, describe_network
-from gnas.tensors import read_digest
 
 # The dataclasses a job can carry, by name, and the module of each. They are imported when a job uses them.
 CLASSES = {
@@ -139,23 +138,6 @@ def _find(name: Any, find_file: Callable[[str], Path] | None) -> Path:
     if find_file is None:
         raise InputError(f"{short(name)} is a file, and a result has none")
     return find_file(name)
-
-
-@functools.lru_cache(maxsize=6)  # a worker does many jobs on the same graphs
-def read_graphs(file: Path) -> GraphSet:
-    """The graphs of a file that ``write_graphs`` wrote."""
-    state = checkpoint.load(file)
-    try:
-        return GraphSet(**state)
-    except TypeError as error:
-        raise InputError(f"{file}: not a file of graphs ({error})") from None
-
-
-def write_graphs(graphs: GraphSet, folder: Path) -> Path:
-    """Write graphs into ``folder``, in a file named by its content."""
-    state = {f.name: getattr(graphs, f.name) for f in fields(graphs)}
-    part = checkpoint.save(folder / ".graphs.safetensors", state)
-    return part.replace(folder / f"graphs-{read_digest(part)[:16]}.safetensors")
 
 
 _DECODERS: dict[str, Callable[[Any, Callable[[str], Path] | None], Any]] = {

@@ -17,9 +17,10 @@ import torch
 
 import gnas
 from gnas import distributed
+from gnas.data.storage import write_graphs
 from gnas.errors import Interrupted, located
 from gnas.graph import GraphSet
-from gnas.jobs.codec import Files, decode, encode, write_graphs
+from gnas.jobs.codec import Files, decode, encode
 from gnas.jobs.job import Job, JobsFailed, Lazy, Outcome, Record
 from gnas.jobs.messages import Began, Died, Epoch, Failed, Finished, Message, Order, Stopped, Warned
 from gnas.jobs.perform import PUSH_SECONDS, Place, describe_error

@@ -21,7 +21,7 @@ from odd_values import NASTY_CELLS, NASTY_FLOATS, NASTY_NUMBERS, mutate_json
 
 from gnas.data.checks import check_graph_set, check_splits, check_task
 from gnas.data.own.load import encode_graphs, load_own
-from gnas.data.storage import GRAPHS, load_benchmark, save_benchmark
+from gnas.data.storage import BENCHMARK, load_benchmark, save_benchmark
 from gnas.tensors import read_tensors, write_tensors
 
 TIMES = max(int(os.environ.get("GNAS_FUZZ", "1")), 1)
@@ -204,7 +204,7 @@ def test_bundles_with_other_arrays_and_words(place, bundles, data):
 def test_stored_benchmarks_with_other_tensors_and_words(place, data):
     """Files of our own whose digest is right: only their content is not."""
     sound = load_own(data.draw(st.sampled_from([path_graphs(12), citation_graph()])))
-    text, tensors = read_tensors(save_benchmark(sound, place / "sound.safetensors"), GRAPHS, "file")
+    text, tensors = read_tensors(save_benchmark(sound, place / "sound.safetensors"), BENCHMARK, "file")
     if data.draw(st.booleans()):
         text = json.dumps(mutate_json(json.loads(text), data.draw))
     for name in data.draw(st.sets(st.sampled_from(sorted(tensors)), max_size=2)):
@@ -213,7 +213,7 @@ def test_stored_benchmarks_with_other_tensors_and_words(place, data):
             del tensors[name]
         else:
             tensors[name] = torch.from_numpy(np.ascontiguousarray(array))
-    write_tensors(place / "other.safetensors", GRAPHS, text, tensors)
+    write_tensors(place / "other.safetensors", BENCHMARK, text, tensors)
     one_line_or_sound(lambda: load_benchmark(place / "other.safetensors"))
 
 

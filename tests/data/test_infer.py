@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from builders import one_line
 
-from gnas.data.encoding import Column, Encoding
+from gnas.data.encoding import Column
 from gnas.data.own.infer import format_label, infer_column, infer_encoding, read_targets
 from gnas.data.own.raw import RawGraphs
 
@@ -59,21 +59,6 @@ def test_columns_that_cannot_be():
         infer_column("c", texts("O"), False, place)
     with one_line("2000 different texts"):
         infer_column("c", np.array([str(i).encode() for i in range(2000)]), None, place)
-
-
-def test_reading_new_values():
-    with one_line("row 1", "'Xe'", "C, O"):
-        Column("c", "vocabulary", 2, ("C", "O")).read(texts("C", "Xe"), place)
-    with one_line("row 0", "'c' is 7", "0..4"):
-        Column("c", "integer", 5).read(np.array([7]), place)
-    with one_line("row 2", "nan"):
-        Column("c").read(np.array([0, 1, np.nan]), place)
-    with one_line("row 0", "inf"):
-        Column("c").read(np.array([np.inf]), place)
-    with one_line("row 0", "'c' is 'no'; a number is needed"):
-        Column("c").read(texts("no"), place)
-    with one_line("row 0: 'c' is 1e+300"):
-        Column("c").read(np.array([1e300]), place)
 
 
 @pytest.mark.parametrize(
@@ -152,31 +137,3 @@ def test_input_columns():
     with one_line("categorical column 'chrage'", "did you mean 'charge'"):
         infer_encoding(raw_graphs(y, mixed), categorical=["chrage"])
     assert infer_encoding(raw_graphs(y, {})).categories == (64,)
-
-
-def test_encodings_are_json():
-    import json
-
-    columns = (Column("a", "vocabulary", 2, ("x", "y")), Column("b"), Column("c", "vocabulary", 1, (-3,)))
-    encoding = Encoding("tables", "node", "classification", columns, columns[:1], ("y",), ("no", "yes"), (), ("why",))
-    assert Encoding.from_dict(json.loads(json.dumps(encoding.to_dict()))) == encoding
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {},
-        {"nodes": [{"name": "a", "kind": "vocabulary", "size": 2, "values": ["x"]}]},
-        {"nodes": [{"name": "a", "kind": "vocabulary", "size": 2, "values": ["x", 1]}]},
-        {"nodes": [{"name": "a", "kind": "integer", "size": "many", "values": []}]},
-        {"nodes": [3]},
-        {"nodes": None},
-        {"source": "pickle"},
-        {"source": []},
-        {"labels": 4},
-    ],
-)
-def test_encodings_that_are_none(broken):
-    whole = Encoding("tables", "node", "regression", (Column("b"),), targets=("y",)).to_dict()
-    with one_line():
-        Encoding.from_dict({**whole, **broken} if broken else broken)

@@ -18,15 +18,15 @@ import gnas
 from gnas.data import storage
 from gnas.data.own.load import encode_graphs, load_own
 from gnas.data.storage import (
-    GRAPHS,
+    BENCHMARK,
     TENSORS,
     BrokenFile,
     load_benchmark,
     read_arrays,
-    read_splits,
+    read_graphs,
     save_benchmark,
-    share_splits,
     write_arrays,
+    write_graphs,
 )
 from gnas.tensors import read_digest, read_tensors, write_tensors
 
@@ -112,16 +112,13 @@ def test_new_data_is_encoded_the_same_from_a_stored_benchmark(tmp_path):
     )
 
 
-def test_some_splits_are_shared_by_content(tmp_path):
-    b = load_own(path_graphs(12))
-    one = share_splits(b, tmp_path, ("train", "val"))
-    assert share_splits(b, tmp_path, ("train", "val")) == one != share_splits(b, tmp_path)
-    stored = read_splits(one)
-    assert set(stored.splits) == {"train", "val"}
-    assert torch.equal(stored.splits["val"].x, b.val.x)
-    assert_same(read_splits(share_splits(b, tmp_path)).benchmark(), b)
-    with one_line("there is no test split"):
-        load_benchmark(one)
+def test_graphs_are_shared_by_content(benchmark, tmp_path):
+    file = write_graphs(benchmark.val, tmp_path)
+    assert write_graphs(benchmark.val, tmp_path) == file != write_graphs(benchmark.test, tmp_path)
+    back = read_graphs(file)
+    assert dataclasses.replace(benchmark, val=back).fingerprint == benchmark.fingerprint
+    with one_line("not a gnas file of graphs (make one"):
+        load_benchmark(file)
 
 
 def test_writing_leaves_no_half_file(benchmark, tmp_path, monkeypatch):
@@ -168,13 +165,13 @@ def packed(tmp_path):
 
 def rewrite(path, about=None, **changes):
     """Write the file again with some tensors changed, or left out if None."""
-    text, tensors = read_tensors(path, GRAPHS, "file")
+    text, tensors = read_tensors(path, BENCHMARK, "file")
     tensors = {k: v for k, v in {**tensors, **changes}.items() if v is not None}
-    write_tensors(path, GRAPHS, text if about is None else about, tensors)
+    write_tensors(path, BENCHMARK, text if about is None else about, tensors)
 
 
 def change_about(path, **changes):
-    rewrite(path, json.dumps({**json.loads(read_tensors(path, GRAPHS, "file")[0]), **changes}))
+    rewrite(path, json.dumps({**json.loads(read_tensors(path, BENCHMARK, "file")[0]), **changes}))
 
 
 @pytest.mark.parametrize(
@@ -221,7 +218,7 @@ def test_parts_of_a_description_that_are_wrong(packed, changes, words):
 
 @pytest.mark.parametrize("hops", [3, ["3"], [0], [True], None])
 def test_hops_that_are_wrong(packed, hops):
-    splits = json.loads(read_tensors(packed, GRAPHS, "file")[0])["splits"]
+    splits = json.loads(read_tensors(packed, BENCHMARK, "file")[0])["splits"]
     splits["val"]["sample_neighbors"] = hops
     change_about(packed, splits=splits)
     with one_line("sample_neighbors"):
@@ -243,7 +240,7 @@ def test_hops_that_are_wrong(packed, hops):
     ],
 )
 def test_tasks_that_are_wrong(packed, change):
-    task = json.loads(read_tensors(packed, GRAPHS, "file")[0])["task"]
+    task = json.loads(read_tensors(packed, BENCHMARK, "file")[0])["task"]
     change_about(packed, task={**task, **change})
     with one_line():
         load_benchmark(packed)

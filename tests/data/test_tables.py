@@ -1,23 +1,13 @@
 """Tables give the same graphs as the objects they describe; every slip of the pen is named with file and line."""
 
-import csv
-import io
-import sys
 import time
 
 import numpy as np
 import pytest
 import torch
-from builders import SMILES, one_line, replace_line, write_csv, write_folder, write_smiles
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from torch_geometric.data import Data
+from builders import one_line, replace_line, write_csv, write_folder
 
-from gnas.data.encoding import find_positions, find_repeat
-from gnas.data.own.csv import read_csv
 from gnas.data.own.load import encode_graphs, load_own
-
-CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=40).map(str.strip)
 
 
 @pytest.fixture
@@ -26,70 +16,6 @@ def folder(tmp_path):
 
 
 # -- cells ---------------------------------------------------------------------------------------------------------
-
-
-@given(st.lists(st.tuples(CELLS, CELLS, CELLS), max_size=12), st.sampled_from(["\n", "\r\n"]), st.booleans())
-@settings(max_examples=60, deadline=None)
-def test_cells_are_those_of_the_csv_module(tmp_path_factory, rows, ending, quoted):
-    rows = [r for r in rows if any(r)]
-    text = io.StringIO()
-    csv.writer(text, lineterminator=ending, quoting=csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL).writerows(
-        [("a", "b", "c"), *rows]
-    )
-    path = tmp_path_factory.getbasetemp() / "cells.csv"
-    path.write_bytes(text.getvalue().encode())
-    table = read_csv(path)
-    found = [[c.decode() for c in column.tolist()] for column in table.columns.values()]
-    assert list(zip(*found, strict=True)) == rows
-    assert table.lines.tolist() == list(range(2, len(rows) + 2))
-
-
-@given(st.lists(st.integers(-9, 9) | st.integers(-(2**62), 2**62)), st.lists(st.integers(-9, 9)))
-@settings(max_examples=60, deadline=None)
-def test_positions_are_those_of_a_list(known, wanted):
-    found = find_positions(np.array(known, np.int64), np.array(wanted, np.int64))
-    assert found.tolist() == [known.index(w) if w in known else -1 for w in wanted]
-    texts = [np.array([str(v).encode() for v in values], np.bytes_) for values in (known, wanted)]
-    assert find_positions(*texts).tolist() == found.tolist()
-    repeats = [i for i, v in enumerate(known) if v in known[:i]]
-    assert find_repeat(np.array(known, np.int64)) == (repeats[0] if repeats else None)
-
-
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (b"", "empty"),
-        (b"\n\n", "empty"),
-        (b"a,b\n1,2\n3\n", "t.csv line 3: 1 cells, but the header names 2 columns"),
-        (b'a,b\n"1",2,3\n', "line 2: 3 cells"),
-        (b"a,a\n1,2\n", "two columns are called 'a'"),
-        (b",a\n0,1\n", "column 1 has no name"),
-        (b"a;b\n1;2\n", "commas"),
-        (b"a,b\n1,\xff\n", "t.csv line 2: not UTF-8"),
-        ("a,b\n1,2\n".encode("utf-16"), "UTF-8"),
-        ("a,b\n1,2\n".encode("utf-16-le"), "NUL"),
-        (b'a,b\n1,"open\n2,3\n', "line"),
-    ],
-)
-def test_broken_files(tmp_path, data, words):
-    (tmp_path / "t.csv").write_bytes(data)
-    with one_line(words):
-        read_csv(tmp_path / "t.csv")
-
-
-def test_values_of_a_column(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_bytes(b"\xef\xbb\xbfi,f,s,gap,under,big\n 1 ,1.5,a,,1_0,99999999999999999999\n-2,1e3,b c,4,1_1,1\n")
-    table = read_csv(path)
-    values = {name: table.values(name)[0] for name in table.columns}
-    assert values["i"].tolist() == [1, -2]
-    assert values["f"].tolist() == [1.5, 1000]
-    assert values["s"].tolist() == [b"a", b"b c"]
-    assert values["under"].tolist() == [b"1_0", b"1_1"]
-    assert values["big"].dtype == np.float64
-    assert table.values("gap")[1].tolist() == [False, True]
-    with one_line("t.csv line 2", "'gap' is empty"):
-        table.features("gap")
 
 
 # -- graphs --------------------------------------------------------------------------------------------------------
@@ -265,68 +191,3 @@ def test_many_graphs_in_little_time(tmp_path):
 
 
 # -- molecules -----------------------------------------------------------------------------------------------------
-
-
-def test_molecules_from_smiles(tmp_path):
-    pytest.importorskip("rdkit")
-    b = load_own(write_smiles(tmp_path / "mols.csv"), seed=1)
-    assert (b.name, b.task.kind, b.task.level) == ("mols", "regression", "graph")
-    (atoms,) = b.encoding.nodes
-    new = encode_graphs(["CCO", "CC(=O)[O-]"], b.encoding, b.task).graphs
-    assert [atoms.values[i] for i in new.x.flatten()] == ["C", "C", "O", "C", "C", "O", "O -"]
-    assert new.edge_index[:, : new.edge_ptr[1]].tolist() == [[1, 0, 2, 1], [0, 1, 1, 2]]
-    assert new.edge_attr.flatten().tolist()[:4] == [1, 1, 1, 1]
-    assert new.y.isnan().all()
-    with one_line("SMILES 1, node 1", "'Xe'"):
-        encode_graphs(["C", "C[Xe]"], b.encoding, b.task)
-    with one_line("SMILES 0", "does not parse"):
-        encode_graphs(["C("], b.encoding, b.task)
-
-
-def test_smiles_that_do_not_parse(tmp_path):
-    pytest.importorskip("rdkit")
-    path = write_smiles(tmp_path / "mols.csv", [("C1CC", 3.0), ("", 4.0), ("not a molecule", 5.0)])
-    with one_line("mols.csv line 22", "'C1CC' does not parse", "skip_bad=true"):
-        load_own(path)
-    b = load_own(path, skip_bad=True)
-    assert sum(len(g) for g in b.splits().values()) == len(SMILES)
-    assert "3 rows skipped, their SMILES do not parse: mols.csv line 22, mols.csv line 23, mols.csv line 24" in b.notes
-    with one_line("no molecule is left of 1 row", "bad.csv line 2"):
-        load_own(write_csv(tmp_path / "bad.csv", ("smiles", "y"), [("?", 1)]), skip_bad=True)
-
-
-def test_scaffolds_and_given_splits(tmp_path):
-    pytest.importorskip("rdkit")
-    path = write_smiles(tmp_path / "mols.csv")
-    b = load_own(path, split="scaffold", fractions=(0.6, 0.2, 0.2))
-    rings = [{int(k) for g in range(len(s)) for k in [s[g].num_edges]} for s in b.splits().values()]
-    assert all(rings)
-    assert "split: scaffold (0.6, 0.2, 0.2) of graphs by seed 0" in b.notes
-    rows = [(text, i % 3, ("train", "valid", "test")[i // 3 % 3], i) for i, text in enumerate(SMILES)]
-    given_split = load_own(write_csv(tmp_path / "split.csv", ("SMILES", "y", "split", "id"), rows))
-    assert (given_split.task.kind, len(given_split.train)) == ("classification", 8)
-    with one_line("scaffold split needs molecules"):
-        load_own(
-            [Data(x=torch.ones(2, 1), edge_index=torch.zeros(2, 0).long(), y=i / 2) for i in range(9)], split="scaffold"
-        )
-
-
-def test_which_column_is_the_target(tmp_path):
-    pytest.importorskip("rdkit")
-    rows = [(text, i / 3, i) for i, text in enumerate(SMILES)]
-    path = write_csv(tmp_path / "mols.csv", ("smiles", "logp", "id"), rows)
-    with one_line("mols.csv: which column is the target?", "logp, id"):
-        load_own(path)
-    assert load_own(path, target="logp").encoding.targets == ("logp",)
-    with one_line("target column of mols.csv 'logq'", "'logp'"):
-        load_own(path, target="logq")
-    with one_line("no column 'smiles'"):
-        load_own(write_csv(tmp_path / "x.csv", ("text", "y"), rows and [("C", 1)]))
-    with one_line("graph level"):
-        load_own(path, target="logp", level="node")
-
-
-def test_without_rdkit_the_line_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "rdkit", None)
-    with one_line("pip install gnas[chem]"):
-        load_own(write_smiles(tmp_path / "mols.csv"))

@@ -27,10 +27,10 @@ from gnas.cli.networks import read_network
 from gnas.cli.place import Place
 from gnas.data.benchmarks import find_facts, images, sources, superpixels, zinc
 from gnas.data.own.load import encode_graphs, load_own
-from gnas.data.storage import BrokenFile, read_arrays, save_benchmark, write_arrays
+from gnas.data.storage import BrokenFile, read_arrays, read_graphs, save_benchmark, write_arrays
 from gnas.errors import InputError
 from gnas.jobs import Job, Runner, Work
-from gnas.jobs.codec import decode, read_graphs
+from gnas.jobs.codec import decode
 from gnas.jobs.job import check_below
 from gnas.jobs.messages import Order
 from gnas.model.build import build_network

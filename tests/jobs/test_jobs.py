@@ -17,9 +17,10 @@ from gnas.compare.budget import SearchBudget
 from gnas.compare.networks import Candidate, compare
 from gnas.compare.strategies import compare_strategies
 from gnas.data.benchmark import Benchmark
+from gnas.data.storage import write_graphs
 from gnas.errors import InputError, Interrupted
 from gnas.jobs import Job, JobsFailed, check_on, open_runner
-from gnas.jobs.codec import CLASSES, Files, decode, encode, write_graphs
+from gnas.jobs.codec import CLASSES, Files, decode, encode
 from gnas.jobs.job import FUNCTIONS, find_function
 from gnas.model.network import GraphModule
 from gnas.run.folder import Run

@@ -1,0 +1,75 @@
+"""Molecules from SMILES: atoms, bonds, targets, splits by scaffold."""
+
+import sys
+
+import pytest
+import torch
+from builders import SMILES, one_line, write_csv, write_smiles
+from torch_geometric.data import Data
+
+from gnas.data.own.load import encode_graphs, load_own
+
+
+def test_molecules_from_smiles(tmp_path):
+    pytest.importorskip("rdkit")
+    b = load_own(write_smiles(tmp_path / "mols.csv"), seed=1)
+    assert (b.name, b.task.kind, b.task.level) == ("mols", "regression", "graph")
+    (atoms,) = b.encoding.nodes
+    new = encode_graphs(["CCO", "CC(=O)[O-]"], b.encoding, b.task).graphs
+    assert [atoms.values[i] for i in new.x.flatten()] == ["C", "C", "O", "C", "C", "O", "O -"]
+    assert new.edge_index[:, : new.edge_ptr[1]].tolist() == [[1, 0, 2, 1], [0, 1, 1, 2]]
+    assert new.edge_attr.flatten().tolist()[:4] == [1, 1, 1, 1]
+    assert new.y.isnan().all()
+    with one_line("SMILES 1, node 1", "'Xe'"):
+        encode_graphs(["C", "C[Xe]"], b.encoding, b.task)
+    with one_line("SMILES 0", "does not parse"):
+        encode_graphs(["C("], b.encoding, b.task)
+
+
+def test_smiles_that_do_not_parse(tmp_path):
+    pytest.importorskip("rdkit")
+    path = write_smiles(tmp_path / "mols.csv", [("C1CC", 3.0), ("", 4.0), ("not a molecule", 5.0)])
+    with one_line("mols.csv line 22", "'C1CC' does not parse", "skip_bad=true"):
+        load_own(path)
+    b = load_own(path, skip_bad=True)
+    assert sum(len(g) for g in b.splits().values()) == len(SMILES)
+    assert "3 rows skipped, their SMILES do not parse: mols.csv line 22, mols.csv line 23, mols.csv line 24" in b.notes
+    with one_line("no molecule is left of 1 row", "bad.csv line 2"):
+        load_own(write_csv(tmp_path / "bad.csv", ("smiles", "y"), [("?", 1)]), skip_bad=True)
+
+
+def test_scaffolds_and_given_splits(tmp_path):
+    pytest.importorskip("rdkit")
+    path = write_smiles(tmp_path / "mols.csv")
+    b = load_own(path, split="scaffold", fractions=(0.6, 0.2, 0.2))
+    rings = [{int(k) for g in range(len(s)) for k in [s[g].num_edges]} for s in b.splits().values()]
+    assert all(rings)
+    assert "split: scaffold (0.6, 0.2, 0.2) of graphs by seed 0" in b.notes
+    rows = [(text, i % 3, ("train", "valid", "test")[i // 3 % 3], i) for i, text in enumerate(SMILES)]
+    given_split = load_own(write_csv(tmp_path / "split.csv", ("SMILES", "y", "split", "id"), rows))
+    assert (given_split.task.kind, len(given_split.train)) == ("classification", 8)
+    with one_line("scaffold split needs molecules"):
+        load_own(
+            [Data(x=torch.ones(2, 1), edge_index=torch.zeros(2, 0).long(), y=i / 2) for i in range(9)], split="scaffold"
+        )
+
+
+def test_which_column_is_the_target(tmp_path):
+    pytest.importorskip("rdkit")
+    rows = [(text, i / 3, i) for i, text in enumerate(SMILES)]
+    path = write_csv(tmp_path / "mols.csv", ("smiles", "logp", "id"), rows)
+    with one_line("mols.csv: which column is the target?", "logp, id"):
+        load_own(path)
+    assert load_own(path, target="logp").encoding.targets == ("logp",)
+    with one_line("target column of mols.csv 'logq'", "'logp'"):
+        load_own(path, target="logq")
+    with one_line("no column 'smiles'"):
+        load_own(write_csv(tmp_path / "x.csv", ("text", "y"), rows and [("C", 1)]))
+    with one_line("graph level"):
+        load_own(path, target="logp", level="node")
+
+
+def test_without_rdkit_the_line_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    with one_line("pip install gnas[chem]"):
+        load_own(write_smiles(tmp_path / "mols.csv"))
