@@ -16,7 +16,7 @@ from torch import Tensor
 from gnas.data.encoding import Encoding, format_count
 from gnas.errors import InputError
 from gnas.graph import GraphSet
-from gnas.model.structure import AUTO, measure_names, moments, varying
+from gnas.model.structure import AUTO, compute_moments, find_varying, parse_measures
 from gnas.model.task import UNITS, Task
 
 SPLIT_NAMES = ("train", "val", "test")
@@ -156,15 +156,15 @@ def with_structure(benchmark: Benchmark, requested: str | Sequence[str] | None) 
     """
     if requested is None:
         return benchmark
-    names = measure_names(requested)
+    names = parse_measures(requested)
     if AUTO in names:
-        names = () if benchmark.train.sample_neighbors else varying(benchmark.train)
+        names = () if benchmark.train.sample_neighbors else find_varying(benchmark.train)
     if names and benchmark.train.sample_neighbors:
         raise InputError(
             "structure cannot be measured where neighbours are sampled, because a batch holds parts of graphs: "
             "leave structure out, or set sample_neighbors=none"
         )
-    center, scale = moments(benchmark.train, names)
+    center, scale = compute_moments(benchmark.train, names)
     task = dataclasses.replace(benchmark.task, structure=names, structure_center=center, structure_scale=scale)
     return dataclasses.replace(benchmark, task=task)
 

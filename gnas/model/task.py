@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate
-from gnas.model.structure import MEASURES, measures
+from gnas.model.structure import MEASURES, compute_measures
 
 LEVELS = ("graph", "node", "edge")
 KINDS = ("regression", "classification")
@@ -235,7 +235,7 @@ class Encoder(nn.Module):
         h = self._read(batch.x)
         if not self.structure:
             return h
-        around = (measures(batch, self.structure, self.center.dtype) - self.center) / self.scale
+        around = (compute_measures(batch, self.structure, self.center.dtype) - self.center) / self.scale
         return h + self.measured(around)
 
     def _read(self, x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 from gnas.compare.budget import SearchBudget
 from gnas.errors import InputError
 from gnas.fields import field_kinds
-from gnas.model.structure import measure_names
+from gnas.model.structure import parse_measures
 from gnas.paper.scale import PAPER, Scale, Source
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import GRADIENT, OLD_NAMES, SearchSettings, Settings, group_settings
@@ -36,7 +36,7 @@ class Changes:
         for name, value in self.values.get("data", {}).items():
             if name != "structure":
                 raise InputError(f"data.{name} cannot be changed here, only data.structure")
-            measure_names(value)
+            parse_measures(value)
 
     def of(self, groups: tuple[str, ...], without: tuple[str, ...] = ()) -> dict[str, Any]:
         """The changes in these groups, less the options of strategies other than the job's own."""

@@ -21,7 +21,7 @@ from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.model import baselines
 from gnas.model.network import Network
-from gnas.model.structure import measures, moments
+from gnas.model.structure import compute_measures, compute_moments
 from gnas.model.supernet import Supernet
 from gnas.model.task import Encoder, Task
 from gnas.run.models import task_from
@@ -42,14 +42,14 @@ def by_hand(graphs: list[Data]) -> torch.Tensor:
 
 def test_measures_are_logarithms_of_counts() -> None:
     batch = GraphBatch.from_pyg(Batch.from_data_list(GRAPHS))
-    found = measures(batch, ("size", "degree"), torch.float64)
+    found = compute_measures(batch, ("size", "degree"), torch.float64)
     torch.testing.assert_close(found, by_hand(GRAPHS))
-    torch.testing.assert_close(measures(batch, ("degree",), torch.float64), found[:, 1:])
+    torch.testing.assert_close(compute_measures(batch, ("degree",), torch.float64), found[:, 1:])
 
 
 def test_padding_changes_nothing() -> None:
     batch = GraphBatch.from_pyg(Batch.from_data_list(GRAPHS))
-    found = measures(pad(batch), ("size", "degree"), torch.float64)
+    found = compute_measures(pad(batch), ("size", "degree"), torch.float64)
     torch.testing.assert_close(found[: batch.num_nodes], by_hand(GRAPHS))
     assert bool(found.isfinite().all())
 
@@ -57,7 +57,7 @@ def test_padding_changes_nothing() -> None:
 def test_they_are_standardised_over_the_nodes_of_train() -> None:
     b = gnas.load("cluster-mini", structure="degree,size")
     assert b.task.structure == ("size", "degree")
-    every = measures(b.train.batch(), b.task.structure, torch.float64)
+    every = compute_measures(b.train.batch(), b.task.structure, torch.float64)
     standard = (every - torch.tensor(b.task.structure_center)) / torch.tensor(b.task.structure_scale)
     torch.testing.assert_close(standard.mean(0), torch.zeros(2, dtype=torch.float64), atol=1e-5, rtol=0)
     torch.testing.assert_close(standard.std(0, correction=0), torch.ones(2, dtype=torch.float64), atol=1e-5, rtol=0)
@@ -69,7 +69,7 @@ def test_a_measure_that_never_differs_has_the_scale_1() -> None:
     data = [Data(x=torch.rand(3, 2), edge_index=ring, y=torch.tensor([float(k)])) for k in range(8)]
     b = gnas.load(data, structure=["size", "degree"])
     assert b.task.structure_scale == (1.0, 1.0)
-    assert moments(b.train, ("size",)) == ((pytest.approx(math.log(4)),), (1.0,))
+    assert compute_moments(b.train, ("size",)) == ((pytest.approx(math.log(4)),), (1.0,))
 
 
 def test_the_encoder_adds_a_linear_map_of_them() -> None:

@@ -10,7 +10,7 @@ from gnas.data.benchmark import Hops, check_sample_neighbors
 from gnas.data.encoding import Column, Encoding
 from gnas.data.splits import DEFAULT_FRACTIONS, Fractions, check_fractions, check_seed
 from gnas.errors import InputError, choose
-from gnas.model.structure import measure_names
+from gnas.model.structure import parse_measures
 from gnas.model.task import KINDS, LEVELS, LOSSES, METRICS, READOUTS, Task
 
 SPLITS = ("given", "random", "stratified", "scaffold")
@@ -48,7 +48,7 @@ class LoadOptions:
         _check_choice(self.split, SPLITS, "split")
         object.__setattr__(self, "fractions", check_fractions(self.fractions))
         check_sample_neighbors(self.sample_neighbors)
-        measure_names(self.structure or ())
+        parse_measures(self.structure or ())
         if self.name is not None and not (isinstance(self.name, str) and self.name):
             raise InputError(f"name must be a text, not {self.name!r}")
         if not isinstance(self.categorical, bool | None):
