@@ -12,7 +12,6 @@ One validator serves files, the command line, Python and the settings of strateg
 
 from __future__ import annotations
 
-import functools
 import math
 import types
 import typing
@@ -68,12 +67,16 @@ class Kind:
         return f"{text} or null" if self.optional else text
 
 
-@functools.cache
+_KINDS: dict[Any, Mapping[str, Kind]] = {}
+
+
 def field_kinds(owner: type) -> Mapping[str, Kind]:
     """The fields of a settings dataclass whose values can be checked, with their types."""
-    hints = typing.get_type_hints(owner)
-    kinds = {one.name: _kind(hints[one.name]) for one in fields(owner)}
-    return {name: kind for name, kind in kinds.items() if kind is not None}
+    if owner not in _KINDS:
+        hints = typing.get_type_hints(owner)
+        kinds = {one.name: _kind(hints[one.name]) for one in fields(owner)}
+        _KINDS[owner] = {name: kind for name, kind in kinds.items() if kind is not None}
+    return _KINDS[owner]
 
 
 def _kind(hint: Any) -> Kind | None:
@@ -167,7 +170,7 @@ def _scalar(value: Any, base: type) -> Any:
         raise TypeError
     if base is float:
         return float(value)
-    number = float(value) if isinstance(value, str) and not value.strip().lstrip("+-").isdigit() else value
+    number: Any = float(value) if isinstance(value, str) and not value.strip().lstrip("+-").isdigit() else value
     if int(number) != float(number):
         raise ValueError
     return int(number)

@@ -15,7 +15,7 @@ import together
 import torch
 
 from gnas import distributed
-from gnas.cli.begin import join
+from gnas.cli.prepare import join_processes
 from gnas.errors import InputError
 from gnas.model.stacked import StackedBatchNorm
 from gnas.run.folder import Run
@@ -115,8 +115,8 @@ def test_the_command_line_under_torchrun(tmp_path: Path) -> None:
 def test_many_runs_are_not_for_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("WORLD_SIZE", "2"), ("RANK", "0"), ("MASTER_ADDR", "localhost")):
         monkeypatch.setenv(name, value)
-    with pytest.raises(InputError, match="torchrun serves search and train"):
-        join("depth", torch.device("cpu"))
+    with pytest.raises(InputError, match="torchrun is for search and train"):
+        join_processes("depth", torch.device("cpu"))
 
 
 def test_alone_nothing_is_exchanged() -> None:

@@ -11,7 +11,7 @@ from gnas.cli import options as o
 from gnas.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from gnas.cli.begin import Begun
+    from gnas.cli.prepare import PreparedRun
     from gnas.compare.networks import Candidate
 
 EXAMPLES = (
@@ -95,8 +95,8 @@ def compare(
     """
     with Screen(as_json, quiet).waiting("starting"):
         from gnas.cli import strategies as searches
-        from gnas.cli.begin import begin
         from gnas.cli.networks import read_network
+        from gnas.cli.prepare import prepare_run
         from gnas.cli.workers import workers
 
     for path in found or ():
@@ -105,23 +105,23 @@ def compare(
     asked = searches.Asked(names, budget_epochs, trial_epochs, derivations)
     if strategies is not None:
         searches.refuse(found=found, baselines=baselines, epochs=epochs)
-    begun = begin("compare", context.params, name=("strategies" if names else "compare",))
-    asked = asked.with_saved(begun.told.get("strategies"))
+    prepared = prepare_run("compare", context.params, name=("strategies" if names else "compare",))
+    asked = asked.with_saved(prepared.saved_options.get("strategies"))
     if not asked.names:
         searches.refuse(budget_epochs=budget_epochs, trial_epochs=trial_epochs, derivations=derivations)
-    with workers(begun, context.params) as begun:
+    with workers(prepared, context.params) as prepared:
         if asked.names:
-            searches.run_strategies(begun, asked, usual_seeds=seeds is None and not begun.told)
+            searches.run_strategies(prepared, asked, usual_seeds=seeds is None and not prepared.saved_options)
         else:
-            run_compare(begun, found or [], layers=cells)
+            run_compare(prepared, found or [], layers=cells)
 
 
-def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[Candidate]:
+def candidates(prepared: PreparedRun, found_in: list[Path], layers: int | None) -> list[Candidate]:
     """The networks that take part, each with a remark where it differs from the first."""
     from gnas.cli.networks import collect_trainings, is_name, num_weights, read_network, remarked, run_settings
     from gnas.workflow import found, hand_made, train_config
 
-    settings, benchmark = begun.settings, begun.benchmark
+    settings, benchmark = prepared.settings, prepared.benchmark
     config = train_config(settings, benchmark.patience)
     entries: list[tuple[Candidate, Path | None]] = []
     names: list[str] = []
@@ -140,31 +140,31 @@ def candidates(begun: Begun, found_in: list[Path], layers: int | None) -> list[C
         remark = ""
         for run in (run for run in (found_in if own is None else [own]) if run.is_dir()):
             there = "gnas" if own is not None else entry.name
-            taken = collect_trainings(run, there, entry, config, settings.training.seeds, benchmark, begun.folder)
+            taken = collect_trainings(run, there, entry, config, settings.training.seeds, benchmark, prepared.folder)
             remark = "trained before" if taken.complete else remark
             problems |= {run: taken.problem} if taken.problem else {}
         finished.append(remarked(entry, benchmark, budget or num_weights(entry, benchmark), remark))
     for run, problem in problems.items():
         text = f"{run}: its trainings {problem}; they are not used, the networks are trained anew"
-        begun.screen.pair("note", text)
+        prepared.screen.pair("note", text)
     return finished
 
 
-def run_compare(begun: Begun, found_in: list[Path], layers: int | None) -> None:
+def run_compare(prepared: PreparedRun, found_in: list[Path], layers: int | None) -> None:
     """Train or collect, rank, keep and print."""
     from gnas.cli import show
     from gnas.cli.job import train_and_rank, training_run, write_report
     from gnas.errors import InputError
 
-    screen = begun.screen
-    if not (found_in or begun.settings.training.baselines):
+    screen = prepared.screen
+    if not (found_in or prepared.settings.training.baselines):
         raise InputError("nothing to compare: name --baselines or --found")
-    begun.claim()
-    with training_run(begun, "compare") as run:
-        board = train_and_rank(begun, run, candidates(begun, found_in, layers))
+    prepared.lock_folder()
+    with training_run(prepared, "compare") as run:
+        board = train_and_rank(prepared, run, candidates(prepared, found_in, layers))
     show.show_leaderboard(screen, board)
-    report = write_report(begun.folder)
+    report = write_report(prepared.folder)
     files = ", ".join(f"leaderboard.{kind}" for kind in ("csv", "json", "md"))
-    screen.pair("tables", f"{begun.folder}/ {files}")
+    screen.pair("tables", f"{prepared.folder}/ {files}")
     show.show_next_steps(screen, report)
-    screen.result({"run": str(begun.folder), **board.to_dict(), "report": report})
+    screen.result({"run": str(prepared.folder), **board.to_dict(), "report": report})

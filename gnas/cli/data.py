@@ -115,8 +115,9 @@ def pack_command(
     quiet: o.Quiet = False,
 ) -> None:
     """Write graphs, splits and task into one safe file that loads anywhere."""
-    from gnas.cli.load import data_options, load_data
+    from gnas.cli.prepare import load_data
     from gnas.cli.report import refuse_existing
+    from gnas.cli.settings import data_options
     from gnas.data.storage import check_file_name, save_benchmark
     from gnas.run.settings import Settings
 

@@ -10,7 +10,7 @@ from gnas.cli import options as o
 from gnas.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from gnas.cli.begin import Begun
+    from gnas.cli.prepare import PreparedRun
 
 EXAMPLES = ("gnas depth cluster-mini", "gnas depth zinc --cells 12 --device cuda --out runs/zinc-depth")
 USUAL = {"start": None, "limit": 24, "rounds": 10}  # where nothing is said; start: half of the graphs' diameter
@@ -69,7 +69,7 @@ def depth(
 ) -> None:
     """Search the network and its message-passing depth together, round by round, until the depth settles."""
     with Screen(as_json, quiet).waiting("starting"):
-        from gnas.cli.begin import begin
+        from gnas.cli.prepare import prepare_run
         from gnas.cli.workers import workers
 
     given = {
@@ -79,20 +79,20 @@ def depth(
         "search_epochs": epochs,
         "search_batch": batch,
     }
-    begun = begin("depth", context.params, given, ("depth", "{strategy}", "seed{seed}"))
+    prepared = prepare_run("depth", context.params, given, ("depth", "{strategy}", "seed{seed}"))
     asked = {"start": cells, "limit": limit, "rounds": rounds}
-    bounds = {name: asked[name] or _told(begun, name) or usual for name, usual in USUAL.items()}
-    with workers(begun, context.params) as begun:
-        run_depth(begun, bounds)
+    bounds = {name: asked[name] or _saved(prepared, name) or usual for name, usual in USUAL.items()}
+    with workers(prepared, context.params) as prepared:
+        run_depth(prepared, bounds)
 
 
-def _told(begun: Begun, name: str) -> int | None:
-    """What the run gone on with, or the settings' run, was told."""
-    text = str(begun.told.get(name))
+def _saved(prepared: PreparedRun, name: str) -> int | None:
+    """Options of the resumed run, or of the run passed with ``--settings``."""
+    text = str(prepared.saved_options.get(name))
     return int(text) if text.isdigit() else None
 
 
-def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
+def run_depth(prepared: PreparedRun, bounds: dict[str, int | None]) -> None:
     """Search the depth, and what is printed of it."""
     from gnas.cli import show
     from gnas.cli.job import search_stages, working, write_report
@@ -101,15 +101,15 @@ def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
     from gnas.strategies.depth import REASONS, average_diameter, search_depth
     from gnas.workflow import chosen_strategy, summarise
 
-    screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
+    screen, settings, benchmark = prepared.screen, prepared.settings, prepared.benchmark
     chosen = chosen_strategy(settings)
-    begun.claim(**bounds)
-    write_json(begun.folder / "data.json", summarise(benchmark))
+    prepared.lock_folder(**bounds)
+    write_json(prepared.folder / "data.json", summarise(benchmark))
     diameter = None
     if bounds["start"] is None:
         with count_progress(screen, benchmark.name) as tell:
             diameter = average_diameter(benchmark.train, seed=settings.search.seed, on_progress=tell)
-    with working(begun, search_stages(chosen, "round-1")) as work:
+    with working(prepared, search_stages(chosen, "round-1")) as work:
         result = search_depth(
             benchmark,
             settings.space.search_space(),
@@ -117,14 +117,14 @@ def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
             start=bounds["start"],
             limit=bounds["limit"] or 1,
             max_rounds=bounds["rounds"] or 1,
-            folder=begun.folder,
-            resume=begun.place.resumed,
+            folder=prepared.folder,
+            resume=prepared.place.resumed,
             channels=settings.space.channels,
             seed=settings.search.seed,
-            device=begun.device,
+            device=prepared.device,
             on_epoch=work.on_epoch,
             should_stop=work.should_stop,
-            runner=begun.runner,
+            runner=prepared.runner,
             diameter=diameter,
         )
     if result.diameter is not None:
@@ -134,13 +134,13 @@ def run_depth(begun: Begun, bounds: dict[str, int | None]) -> None:
     for note in result.notes:
         screen.pair("note", note)
     show.show_network(screen, result.genotype)
-    report = write_report(begun.folder)
-    show.show_next_steps(screen, report, ["gnas", "train", begun.dataset, "--genotype", str(begun.folder)])
+    report = write_report(prepared.folder)
+    show.show_next_steps(screen, report, ["gnas", "train", prepared.dataset, "--genotype", str(prepared.folder)])
     screen.result(
         {
-            "run": str(begun.folder),
+            "run": str(prepared.folder),
             "dataset": benchmark.name,
-            "device": str(begun.device),
+            "device": str(prepared.device),
             **result.to_dict(),
             "report": report,
         }

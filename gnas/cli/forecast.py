@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from gnas.cli.load import data_options, load_data
+from gnas.cli.prepare import load_data
 from gnas.cli.screen import Screen
-from gnas.cli.settings import check, resolve, setting_options, usual_preset
+from gnas.cli.settings import check_settings, data_options, default_preset, resolve_settings, setting_options
 from gnas.cost import Workload, estimate
 from gnas.data.benchmarks import PUBLISHED
 from gnas.errors import InputError
@@ -21,9 +21,9 @@ from gnas.run.words import duration
 def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root: Path | None) -> dict[str, Any]:
     """Print the estimate of a run with these options; returns it as plain values."""
     device = _device(options["device"])
-    usual, _ = usual_preset(dataset, device)
-    settings = resolve(usual, options["preset"], None, None, setting_options(options))
-    check(settings, dataset)
+    usual, _ = default_preset(dataset, device)
+    settings = resolve_settings(usual, options["preset"], None, None, setting_options(options))
+    check_settings(settings)
     if dataset in PUBLISHED:
         work, source = Workload.published(dataset), "published figures"
     else:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gnas.cli.begin import Begun
+from gnas.cli.prepare import PreparedRun
 from gnas.cli.progress import Stage, Stages
 from gnas.compare.networks import Candidate, compare
 from gnas.errors import Interrupted, RunError
@@ -36,15 +36,17 @@ class Work:
 
 
 @contextlib.contextmanager
-def working(begun: Begun, plan: Sequence[Stage]) -> Iterator[Work]:
+def working(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[Work]:
     """Inside, a job runs: Ctrl-C ends it after the step, a second one at once."""
-    settings, metric = begun.settings, begun.benchmark.task.metric
-    tracker = open_trackers(begun.track, begun.folder, settings.to_dict())
-    stages = Stages(begun.screen, plan, metric, side_by_side=begun.runner is not None and begun.runner.pool.width > 1)
+    settings, metric = prepared.settings, prepared.benchmark.task.metric
+    tracker = open_trackers(prepared.trackers, prepared.folder, settings.to_dict())
+    stages = Stages(
+        prepared.screen, plan, metric, side_by_side=prepared.runner is not None and prepared.runner.pool.width > 1
+    )
     with (
         _closing(tracker),
         stop_on_interrupt() as stop,
-        explained(settings, begun.device),
+        explained(settings, prepared.device),
         stages,
         watching(stages.on_step),
     ):
@@ -111,28 +113,28 @@ def search_stages(strategy: Any, key: str = "search") -> list[Stage]:
     return [Stage(key, label, epochs, searches), *judged]
 
 
-def training_run(begun: Begun, job: str, **more: Any) -> Run:
+def training_run(prepared: PreparedRun, job: str, **more: Any) -> Run:
     """The folder of a job that trains and does not search."""
-    config = {"job": job, **begun.benchmark.identity, **more, "settings": begun.settings.training_dict()}
-    run = Run(begun.folder, config, resume=begun.place.resumed)
-    run.write_json("data", summarise(begun.benchmark))
+    config = {"job": job, **prepared.benchmark.identity, **more, "settings": prepared.settings.training_dict()}
+    run = Run(prepared.folder, config, resume=prepared.place.resumed)
+    run.write_json("data", summarise(prepared.benchmark))
     return run
 
 
-def train_and_rank(begun: Begun, run: Run, entries: Sequence[Candidate]) -> Leaderboard:
+def train_and_rank(prepared: PreparedRun, run: Run, entries: Sequence[Candidate]) -> Leaderboard:
     """Train or collect these networks in the folder of ``run``, and keep how they rank."""
-    settings, benchmark = begun.settings, begun.benchmark
-    with working(begun, train_stages([entry.name for entry in entries], settings)) as work:
+    settings, benchmark = prepared.settings, prepared.benchmark
+    with working(prepared, train_stages([entry.name for entry in entries], settings)) as work:
         board = compare(
             benchmark,
             entries,
             train_config(settings, benchmark.patience),
             settings.training.seeds,
-            begun.folder,
-            device=begun.device,
+            prepared.folder,
+            device=prepared.device,
             on_epoch=work.on_epoch,
             should_stop=work.should_stop,
-            runner=begun.runner,
+            runner=prepared.runner,
         )
     run.write_json("result", {"leaderboard": board.to_dict()})
     return board

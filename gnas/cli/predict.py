@@ -53,8 +53,8 @@ def predict(
     screen = Screen(as_json, quiet)
     refuse_existing(out, force)
     with screen.waiting("starting"):
+        from gnas.cli.prepare import choose_device
         from gnas.cli.progress import count_progress
-        from gnas.cli.settings import pick_device
         from gnas.run.models import default_network
         from gnas.use.predict import predict as write_predictions
 
@@ -66,7 +66,7 @@ def predict(
                 out,
                 name=network or default_network(run),
                 seed=seed,
-                device=pick_device(device),
+                device=choose_device(device),
                 data_root=data_root,
                 skip_bad=skip_bad,
                 force=force,

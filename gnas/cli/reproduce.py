@@ -133,8 +133,8 @@ def reproduce(
     """
     started, screen = time.monotonic(), Screen(as_json, quiet)
     with screen.waiting("starting"):
+        from gnas.cli.prepare import choose_device
         from gnas.cli.reproducing import draw_all, run_missing, show_items, show_plan
-        from gnas.cli.settings import pick_device
         from gnas.cli.workers import check_workers
         from gnas.errors import InputError
         from gnas.jobs import Storage
@@ -156,7 +156,7 @@ def reproduce(
             storage.pull("", place)
     results, runs = Results([place, *(kept or ())]), plan_runs(request)
     # The time on a GPU can be estimated on a machine without one.
-    where = "cuda" if listing and (device or "").startswith("cuda") else pick_device(device).type
+    where = "cuda" if listing and (device or "").startswith("cuda") else choose_device(device).type
     screen.pair("runs", f"{place}{''.join(f', {folder}' for folder in kept or ())}")
     failed = read_failures(results.places)
     plan = show_plan(screen, runs, results, Estimator(results, where, runs), failed, every_run=listing)
@@ -166,7 +166,7 @@ def reproduce(
     summary = Summary(failed=failed)
     if not no_run:
         deadline = None if time_limit is None else started + time_limit
-        workers = {"on": on, "gpus_per_job": gpus_per_job, "device": pick_device(device), "sync": storage}
+        workers = {"on": on, "gpus_per_job": gpus_per_job, "device": choose_device(device), "sync": storage}
         summary = run_missing(screen, runs, results, workers, data_root, keep, deadline)
     failed = {key: reason for key, reason in summary.failed.items() if key in {run.key for run in runs}}
     with screen.waiting("drawing"):

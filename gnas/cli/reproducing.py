@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from gnas.cli.group import COMMAND, as_typed
-from gnas.cli.load import load_data
+from gnas.cli.prepare import load_data
 from gnas.cli.progress import Stage, Stages
 from gnas.cli.screen import Screen
 from gnas.data import Benchmark

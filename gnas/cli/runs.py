@@ -17,7 +17,6 @@ from gnas.errors import InputError
 from gnas.run.layout import is_locked
 from gnas.run.summary import RunSummary, list_runs, summarise_run
 from gnas.run.table import NONE, Column, Table
-from gnas.run.words import format_metric, unit
 
 runs_app = typer.Typer(
     name="runs",
@@ -119,6 +118,8 @@ def _table(runs: list[RunSummary], root: Path) -> Table[RunSummary]:
 
 
 def _test_metric(run: RunSummary) -> str:
+    from gnas.run.words import format_metric, unit  # it imports torch
+
     if run.test is None or run.metric is None:
         return NONE
     return format_metric(run.metric, run.test) + (" %" if unit(run.metric).endswith("%") else "")

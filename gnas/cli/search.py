@@ -10,7 +10,7 @@ from gnas.cli import options as o
 from gnas.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from gnas.cli.begin import Begun
+    from gnas.cli.prepare import PreparedRun
 
 EXAMPLES = (
     "gnas search cluster-mini",
@@ -55,43 +55,43 @@ def search(
 ) -> None:
     """Find a network for your graphs, train it, compare it with hand-made ones, and write a report."""
     with Screen(as_json, quiet).waiting("starting"):
-        from gnas.cli.begin import begin
+        from gnas.cli.prepare import prepare_run
         from gnas.cli.workers import workers
 
-    begun = begin("search", context.params, name=("{strategy}", "seed{seed}"))
-    with workers(begun, context.params) as begun:
-        run_search(begun)
+    prepared = prepare_run("search", context.params, name=("{strategy}", "seed{seed}"))
+    with workers(prepared, context.params) as prepared:
+        run_search(prepared)
 
 
-def run_search(begun: Begun) -> None:
+def run_search(prepared: PreparedRun) -> None:
     """The main job on loaded data, and what it prints."""
     from gnas import distributed
     from gnas.cli import show
     from gnas.cli.job import search_stages, train_stages, working, write_report
     from gnas.workflow import check_budget, chosen_strategy, discover
 
-    screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
+    screen, settings, benchmark = prepared.screen, prepared.settings, prepared.benchmark
     plan = [*search_stages(chosen_strategy(settings)), *train_stages(["gnas", *settings.training.baselines], settings)]
     check_budget(benchmark, settings)  # before anything is written
-    begun.claim()
-    with working(begun, plan) as work:
+    prepared.lock_folder()
+    with working(prepared, plan) as work:
         found = discover(
             benchmark,
             settings,
-            begun.folder,
-            device=begun.device,
-            resume=begun.place.resumed,
+            prepared.folder,
+            device=prepared.device,
+            resume=prepared.place.resumed,
             on_epoch=work.on_epoch,
             should_stop=work.should_stop,
-            runner=begun.runner,
+            runner=prepared.runner,
         )
     if not distributed.leave():
         return
     show.show_network(screen, found.genotype)
-    show.show_answer(screen, begun.folder)
+    show.show_answer(screen, prepared.folder)
     show.show_leaderboard(screen, found.leaderboard)
-    report = write_report(begun.folder)
-    folder = str(begun.folder)
+    report = write_report(prepared.folder)
+    folder = str(prepared.folder)
     show.show_next_steps(
         screen, report, ["gnas", "export", folder], ["gnas", "predict", folder, "DATA", "-o", "predictions.csv"]
     )
@@ -100,7 +100,7 @@ def run_search(begun: Begun) -> None:
             "run": folder,
             "dataset": benchmark.name,
             "preset": settings.preset,
-            "device": str(begun.device),
+            "device": str(prepared.device),
             **found.search.to_dict(),
             "leaderboard": found.leaderboard.to_dict(),
             "report": report,

@@ -1,4 +1,4 @@
-"""Settings of a command: a preset or a file, what the run folder keeps, and what the command line says."""
+"""The settings of a command: from a preset or a file, the resumed run, and the options of the command line."""
 
 from __future__ import annotations
 
@@ -8,40 +8,17 @@ from typing import Any
 
 import torch
 
-from gnas import distributed
 from gnas.data.benchmarks import PUBLISHED
 from gnas.errors import InputError
 from gnas.model.baselines import BASELINES, check_name
 from gnas.model.operations import OPERATIONS
 from gnas.plugins import check_plugin
 from gnas.run.settings import Settings, is_setting, read_settings
-from gnas.training.engine import use_deterministic
 from gnas.workflow import chosen_strategy, train_config
 
 
-def pick_device(name: str | None, deterministic: bool = False) -> torch.device:
-    """The device asked for, or the GPU if there is one."""
-    if deterministic:
-        use_deterministic()
-    if distributed.launched() and torch.cuda.is_available() and name in (None, "cuda"):
-        return distributed.local_device()
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"unknown device {name!r}; choose cpu, cuda, or one GPU such as cuda:1") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(
-            f"device {name!r} cannot be used: torch sees no GPU ('gnas doctor' says why); use --device cpu"
-        )
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"there is no {name!r}: the machine has {torch.cuda.device_count()} GPUs, counted from 0")
-    return device
-
-
-def usual_preset(dataset: str, device: torch.device) -> tuple[str, str]:
-    """The preset where none is named, and why it is this one."""
+def default_preset(dataset: str, device: torch.device) -> tuple[str, str]:
+    """The preset of a command that names none, and the reason."""
     if dataset not in PUBLISHED:
         return "fast", "the default here; --preset paper for the paper's protocol"
     if device.type == "cuda":
@@ -49,7 +26,7 @@ def usual_preset(dataset: str, device: torch.device) -> tuple[str, str]:
     return "fast", "no GPU; --preset paper for the paper's protocol"
 
 
-def resolve(
+def resolve_settings(
     usual: str,
     preset: str | None,
     file: Path | None,
@@ -57,23 +34,32 @@ def resolve(
     given: Mapping[str, Any],
     changes: Sequence[str] = (),
 ) -> Settings:
-    """The settings that hold: preset, then file (or those saved in the folder), then the command line."""
+    """The settings of a command.
+
+    Args:
+        usual: the preset where nothing names one.
+        preset: that of ``--preset``.
+        file: that of ``--settings``, or a recipe.
+        saved: the settings of the run that is resumed.
+        given: the options of the command that are settings; None: not given.
+        changes: the texts of ``--set``.
+    """
     values = dict(saved or {}) if file is None else read_settings(file)
-    kept = values.pop("preset", None)
-    if preset is not None and kept not in (None, preset) and file is None:
+    before = values.pop("preset", None)
+    if preset is not None and before not in (None, preset) and file is None:
         raise InputError(
-            f"cannot resume with the preset {preset!r}: the run has {kept!r}; leave --preset away, or --force"
+            f"cannot resume with the preset {preset!r}: the run has {before!r}; omit --preset, or start over with --force"
         )
-    told = {name: value for name, value in given.items() if value is not None}
-    if "baselines" in told:
-        told["baselines"] = baseline_names(str(told["baselines"]))
-    found = Settings.from_values(str(preset or kept or usual), values, told, str(file or ""))
-    before = values.get("data")
-    if saved is not None and found.data != Settings().changed({"data": before or {}}).data:
+    over = {name: value for name, value in given.items() if value is not None}
+    if "baselines" in over:
+        over["baselines"] = baseline_names(str(over["baselines"]))
+    settings = Settings.from_values(str(preset or before or usual), values, over, str(file or ""))
+    data = values.get("data") or {}
+    if saved is not None and settings.data != Settings().changed({"data": data}).data:
         raise InputError(
-            f"cannot resume with other data options: the run has {dict(before or {})}; leave them away, or --force"
+            f"cannot resume with other data options: the run has {dict(data)}; omit them, or start over with --force"
         )
-    return with_changes(found, changes)
+    return with_changes(settings, changes)
 
 
 def setting_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,7 +68,7 @@ def setting_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def baseline_names(text: str) -> tuple[str, ...]:
-    """``all``, ``none`` or names, each known."""
+    """The baselines in a text: ``all``, ``none`` or names, which are checked."""
     if text.strip() in ("all", "none", ""):
         return tuple(BASELINES) if text.strip() == "all" else ()
     names = dict.fromkeys(text.replace(",", " ").split())
@@ -92,12 +78,12 @@ def baseline_names(text: str) -> tuple[str, ...]:
 def with_changes(settings: Settings, changes: Sequence[str]) -> Settings:
     """Settings changed by texts such as ``training.clip=1.0``."""
     for change in changes:
-        name, value = assignment(change, "--set")
+        name, value = parse_assignment(change, "--set")
         settings = settings.changed({name: value})
     return settings
 
 
-def assignment(text: str, option: str) -> tuple[str, str]:
+def parse_assignment(text: str, option: str) -> tuple[str, str]:
     """``key=value`` in two parts."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
@@ -105,8 +91,22 @@ def assignment(text: str, option: str) -> tuple[str, str]:
     return name.strip().replace("-", "_"), value.strip()
 
 
-def check(settings: Settings, dataset: str) -> None:
-    """An error for what would fail only later: after loading the data, or after the search."""
+def data_options(
+    target: Sequence[str] | None, texts: Sequence[str] | None, sample_neighbors: str | None = None
+) -> dict[str, Any]:
+    """``--target`` and ``--data key=value`` by name, as they were typed.
+
+    >>> data_options(["logP"], ["split=scaffold", "seed=3"])
+    {'split': 'scaffold', 'seed': '3', 'target': ['logP']}
+    """
+    options: dict[str, Any] = dict(parse_assignment(text, "--data") for text in texts or ())
+    if sample_neighbors is not None:
+        options["sample_neighbors"] = sample_neighbors
+    return {**options, "target": list(target)} if target else options
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise an error for settings that would fail only later: after the data are loaded, or after the search."""
     chosen_strategy(settings)
     train_config(settings)
     for name in settings.training.baselines:

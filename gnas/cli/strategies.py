@@ -22,7 +22,7 @@ from gnas.strategies.trial import TrialSettings
 from gnas.workflow import chosen_strategy, summarise
 
 if TYPE_CHECKING:
-    from gnas.cli.begin import Begun
+    from gnas.cli.prepare import PreparedRun
     from gnas.run.settings import Settings
     from gnas.run.strategy_curves import StrategyComparison
 
@@ -89,16 +89,16 @@ def chosen_strategies(names: Sequence[str], settings: Settings, budget: SearchBu
     return found
 
 
-def run_strategies(begun: Begun, asked: Asked, usual_seeds: bool) -> None:
+def run_strategies(prepared: PreparedRun, asked: Asked, usual_seeds: bool) -> None:
     """Search by every strategy from every seed, keep the points, draw and print them."""
     if usual_seeds:
-        begun = replace(begun, settings=begun.settings.changed({"seeds": SEEDS}))
-    screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
+        prepared = replace(prepared, settings=prepared.settings.changed({"seeds": SEEDS}))
+    screen, settings, benchmark = prepared.screen, prepared.settings, prepared.benchmark
     split, task = (benchmark.train, benchmark.val), benchmark.task
     problem = SearchProblem(*split, task, settings.space.search_space(), settings.space.channels, settings.space.cells)
     budget = search_budget(settings, asked).for_problem(problem)
     strategies = chosen_strategies(asked.names, settings, budget)
-    begun.claim(strategies={**asdict(asked), "names": list(asked.names)})
+    prepared.lock_folder(strategies={**asdict(asked), "names": list(asked.names)})
     config = {
         "job": "compare",
         **benchmark.identity,
@@ -106,32 +106,32 @@ def run_strategies(begun: Begun, asked: Asked, usual_seeds: bool) -> None:
         "channels": settings.space.channels,
     }
     config = plain({**config, "space": settings.space.search_space(), "search_budget": budget})
-    with Run(begun.folder, config, resume=begun.place.resumed) as run:
+    with Run(prepared.folder, config, resume=prepared.place.resumed) as run:
         run.write_json("data", summarise(benchmark))
-        with working(begun, stages(strategies, budget, settings.training.seeds)) as work:
+        with working(prepared, stages(strategies, budget, settings.training.seeds)) as work:
             comparison = compare_strategies(
                 benchmark,
                 strategies,
                 budget,
                 settings.training.seeds,
-                begun.folder,
+                prepared.folder,
                 space=problem.space,
                 channels=problem.channels,
                 num_cells=problem.num_cells,
-                device=begun.device,
+                device=prepared.device,
                 on_epoch=work.on_epoch,
                 should_stop=work.should_stop,
-                runner=begun.runner,
+                runner=prepared.runner,
             )
         picture = plots.best_so_far(comparison)
-        pictures = [plots.save_plot(picture, begun.folder / f"strategies.{kind}") for kind in ("svg", "png")]
+        pictures = [plots.save_plot(picture, prepared.folder / f"strategies.{kind}") for kind in ("svg", "png")]
         run.write_json("result", {"strategies": comparison.to_dict()["rows"]})
     show_strategies(screen, comparison)
-    report = write_report(begun.folder)
-    screen.pair("tables", f"{begun.folder}/ strategies.csv, strategies.json, strategies.md")
+    report = write_report(prepared.folder)
+    screen.pair("tables", f"{prepared.folder}/ strategies.csv, strategies.json, strategies.md")
     screen.pair("figure", ", ".join(map(str, pictures)))
     show.show_next_steps(screen, report)
-    told = {"run": str(begun.folder), "device": str(begun.device), **comparison.to_dict()}
+    told = {"run": str(prepared.folder), "device": str(prepared.device), **comparison.to_dict()}
     screen.result({**told, "report": report})
 
 

@@ -13,7 +13,7 @@ from gnas.errors import InputError
 
 if TYPE_CHECKING:
     from gnas.arch.architecture import Architecture
-    from gnas.cli.begin import Begun
+    from gnas.cli.prepare import PreparedRun
 
 EXAMPLES = (
     "gnas train cluster-mini --baseline gin --cells 4",
@@ -76,8 +76,8 @@ def train(
     if seed is not None and seeds is not None:
         raise InputError("give --seed or --seeds, not both")
     with Screen(as_json, quiet).waiting("starting"):
-        from gnas.cli.begin import begin
         from gnas.cli.networks import read_formula, read_network, recipe_for
+        from gnas.cli.prepare import prepare_run
         from gnas.cli.settings import baseline_names
         from gnas.cli.workers import workers
 
@@ -99,18 +99,18 @@ def train(
         "budget": budget,
     }
     words = [name if architecture is None else architecture.id]
-    with workers(begin("train", context.params, given, words, recipe), context.params) as begun:
-        run_train(begun, name, architecture, channels)
+    with workers(prepare_run("train", context.params, given, words, recipe), context.params) as prepared:
+        run_train(prepared, name, architecture, channels)
 
 
-def run_train(begun: Begun, name: str, architecture: Architecture | None, channels: int | None) -> None:
+def run_train(prepared: PreparedRun, name: str, architecture: Architecture | None, channels: int | None) -> None:
     """Train the network from all seeds, keep and print the result."""
     from gnas import distributed
     from gnas.cli import show
     from gnas.cli.job import train_and_rank, training_run, write_report
     from gnas.workflow import as_built, found, hand_made
 
-    screen, settings, benchmark = begun.screen, begun.settings, begun.benchmark
+    screen, settings, benchmark = prepared.screen, prepared.settings, prepared.benchmark
     if architecture is None:
         budget = None if channels else settings.training.budget or None
         candidate = hand_made(name, benchmark, settings.space.cells, budget, channels)
@@ -118,23 +118,23 @@ def run_train(begun: Begun, name: str, architecture: Architecture | None, channe
         architecture = as_built(architecture, settings)
         candidate = found(architecture, benchmark, settings)
         show.show_network(screen, architecture, "network")
-    begun.claim()
+    prepared.lock_folder()
     network = f"{name}: {candidate.title}"
-    with training_run(begun, "train", network=network) as run:
+    with training_run(prepared, "train", network=network) as run:
         if architecture is not None:
             run.write_genotype(architecture)
-        board = train_and_rank(begun, run, [candidate])
+        board = train_and_rank(prepared, run, [candidate])
     if not distributed.leave():
         return
     show.show_leaderboard(screen, board)
-    report = write_report(begun.folder)
-    show.show_next_steps(screen, report, ["gnas", "export", str(begun.folder)])
+    report = write_report(prepared.folder)
+    show.show_next_steps(screen, report, ["gnas", "export", str(prepared.folder)])
     screen.result(
         {
-            "run": str(begun.folder),
+            "run": str(prepared.folder),
             "dataset": benchmark.name,
             "network": network,
-            "device": str(begun.device),
+            "device": str(prepared.device),
             "leaderboard": board.to_dict(),
             "report": report,
         }

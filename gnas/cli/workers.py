@@ -15,7 +15,7 @@ from gnas.jobs.storage import Storage
 from gnas.run.layout import CONFIG, OWN_NAMES
 
 if TYPE_CHECKING:
-    from gnas.cli.begin import Begun
+    from gnas.cli.prepare import PreparedRun
 
 
 def check_workers(options: Mapping[str, Any]) -> None:
@@ -43,14 +43,14 @@ def fetch(url: str | None, folder: Path, resume: bool, force: bool) -> None:
 
 
 @contextlib.contextmanager
-def workers(begun: Begun, options: Mapping[str, Any]) -> Iterator[Begun]:
+def workers(prepared: PreparedRun, options: Mapping[str, Any]) -> Iterator[PreparedRun]:
     """Inside, the command has a runner: the workers that ``--on`` names, by default this process."""
     on, share, sync = (options.get(name) for name in ("on", "gpus_per_job", "sync"))
-    with begun.screen.waiting("starting workers") if on not in (None, "here") else contextlib.nullcontext():
-        runner = open_runner(begun.folder, on, gpus_per_job=share, device=begun.device, sync=sync)
+    with prepared.screen.waiting("starting workers") if on not in (None, "here") else contextlib.nullcontext():
+        runner = open_runner(prepared.folder, on, gpus_per_job=share, device=prepared.device, sync=sync)
     try:
         with runner:
-            yield dataclasses.replace(begun, runner=runner)
+            yield dataclasses.replace(prepared, runner=runner)
     finally:
-        if begun.folder.is_dir():
+        if prepared.folder.is_dir():
             runner.push_own_files()

@@ -29,14 +29,14 @@ class Tracker(Protocol):
     def close(self) -> None: ...
 
 
-def wanted(names: str | None) -> list[str]:
+def find_trackers(names: str | None) -> list[str]:
     """Trackers from text (``mlflow,wandb`` or ``none``), each known and installed; None: TensorBoard if installed."""
     if names is None:
-        return ["tensorboard"] if installed("tensorboard") else []
+        return ["tensorboard"] if is_installed("tensorboard") else []
     found = [] if names.strip() == "none" else list(dict.fromkeys(names.replace(",", " ").split()))
     for name in found:
         choose(name, NAMES, "tracker")
-        if not installed(name):
+        if not is_installed(name):
             raise InputError(f"tracking with {name} needs the package: pip install {name}")
     return found
 
@@ -54,7 +54,7 @@ def open_trackers(names: Sequence[str], folder: str | Path, config: dict[str, An
     return Several(opened)
 
 
-def installed(name: str) -> bool:
+def is_installed(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):

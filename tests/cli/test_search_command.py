@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from terminal import TINY, Ended, fingerprint, gnas, one_line
 
-from gnas.cli.load import data_options
+from gnas.cli.settings import data_options
 from gnas.run.settings import Settings
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from odd_values import JSON, NASTY_CELLS, mutate_json
 from readers import READERS, SEED, files_under, readers_of, refusal, sound
 
-from gnas.cli.settings import check, with_changes
+from gnas.cli.settings import check_settings, with_changes
 from gnas.jobs.messages import Failed, Finished, Message, Order
 from gnas.jobs.perform import perform_order
 from gnas.run.layout import MODEL
@@ -173,11 +173,11 @@ def test_any_settings(place: Path, pairs: list[tuple[str, str]], strict: bool) -
 
     def resolved(_: Path) -> object:
         found = Settings.resolve(file=place / "settings.yaml")
-        check(found, "zinc")
+        check_settings(found)
         return found
 
     read_with(place, "settings.yaml", lines.encode("utf-8", "surrogatepass"), resolved)
-    refusal(lambda: check(with_changes(Settings(), [f"{name}={value}" for name, value in pairs]), "zinc"))
+    refusal(lambda: check_settings(with_changes(Settings(), [f"{name}={value}" for name, value in pairs])))
 
 
 @given(st.sampled_from(["settings.yaml", "genotype.yaml", "graphnas.yaml", "released.yaml"]), JSON)

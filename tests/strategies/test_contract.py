@@ -12,7 +12,7 @@ from tiny import SPACE, untimed
 
 from gnas.arch.genotype import Genotype
 from gnas.arch.graphnas import GraphNASArchitecture
-from gnas.cli.settings import pick_device
+from gnas.cli.prepare import choose_device
 from gnas.errors import InputError, Interrupted
 from gnas.run.folder import Run
 from gnas.strategies import STRATEGIES, SearchResult, strategy
@@ -62,7 +62,7 @@ def test_same_seed_same_search(case: int) -> None:
 @pytest.mark.parametrize("case", range(len(CASES)), ids=[case.id for case in CASES])
 def test_same_seed_same_search_on_a_gpu(case: int) -> None:
     """What ``--deterministic`` asks of torch, and the same bits twice."""
-    pick_device("cuda", deterministic=True)
+    choose_device("cuda", deterministic=True)
     try:
         first, again = (run(*CASES[case].values, device="cuda") for _ in range(2))
     finally:

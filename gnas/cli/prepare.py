@@ -1,0 +1,162 @@
+"""The first steps of search, train, depth and compare: from the options of the command line to loaded data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gnas import distributed
+from gnas.cli.place import Place, run_name
+from gnas.cli.progress import count_progress
+from gnas.cli.screen import Screen
+from gnas.cli.settings import check_settings, data_options, default_preset, resolve_settings, setting_options
+from gnas.cli.workers import check_workers, fetch
+from gnas.data import NAMES, Benchmark, load
+from gnas.errors import InputError
+from gnas.jobs import Runner
+from gnas.run.settings import Settings, read_command
+from gnas.training.engine import use_deterministic
+from gnas.use.tracking import find_trackers
+from gnas.workflow import versions
+
+PATHS = ("out", "settings", "data_root")  # plain strings where Typer converts them after it fills its context
+
+TOGETHER = ("search", "train")  # the commands that several processes can share
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """Everything a command needs to start its job."""
+
+    dataset: str  # as it was named
+    screen: Screen
+    place: Place
+    saved_options: Mapping[str, Any]  # options of the resumed run, or of the run passed with --settings
+    settings: Settings
+    device: torch.device
+    benchmark: Benchmark
+    trackers: Sequence[str]
+    runner: Runner | None = None  # the workers of --on
+
+    @property
+    def folder(self) -> Path:
+        return self.place.folder
+
+    def lock_folder(self, **more: Any) -> None:
+        """Reserve the folder for this run; it keeps the dataset, the settings and ``more`` options of the command."""
+        options = {"dataset": self.dataset, "settings": self.settings.to_dict(), **more}
+        distributed.from_first(lambda: self.place.begin(options, versions(self.device), self.benchmark.fingerprint))
+
+
+def prepare_run(
+    job: str,
+    options: Mapping[str, Any],
+    given: Mapping[str, Any] | None = None,
+    name: Sequence[str] = (),
+    recipe: Path | None = None,
+) -> PreparedRun:
+    """Resolve settings, folder and device, print them, and load the data. Nothing is written yet.
+
+    Args:
+        job: the command, such as ``search``.
+        options: its options by name.
+        given: the settings among them, for a command whose options have other names than the settings.
+        name: words after the dataset in the folder's default name; ``{strategy}`` and ``{seed}`` are filled in.
+        recipe: a file of settings, for a new run with neither ``--preset`` nor ``--settings``.
+    """
+    options = {key: Path(value) if key in PATHS and value else value for key, value in options.items()}
+    check_workers(options)
+    dataset, device = str(options["dataset"]), choose_device(options["device"], options["deterministic"])
+    first = join_processes(job, device)
+    screen = Screen(options["as_json"], options["quiet"]) if first else Screen(quiet=True)
+    trackers = find_trackers(options["track"] if first else "none")
+    usual, why = default_preset(dataset, device)
+    given = setting_options(options) if given is None else given
+    given = {**given, "data": data_options(options["target"], options["data"], options.get("sample_neighbors")) or None}
+    preset, file, changes = options["preset"], options["settings"], list(options["change"] or ())
+    if options.get("searches") is not None:
+        changes.append(f"search.searches={options['searches']}")
+    recipe = None if preset or file else recipe
+    settings = resolve_settings(usual, preset, file or recipe, None, given, changes)
+    words = [word.format(strategy=settings.search.strategy, seed=settings.search.seed) for word in name]
+    folder = options["out"] or run_name(dataset, *words)
+    fetch(options.get("sync"), Path(folder), options["resume"], options["force"])
+    place = distributed.from_first(lambda: Place(folder, job, options["resume"], options["force"]))
+    saved = distributed.from_first(lambda: place.saved) if file is None else read_command(file)
+    if saved and file is None:
+        settings = resolve_settings(usual, preset, None, saved.get("settings"), given, changes)
+    if options.get("sync_bn"):
+        settings = with_shared_norms(settings)
+    check_settings(settings)
+    named = preset or file or recipe or place.resumed
+    screen.pair("run", f"{place.folder}{' (resumed)' if place.resumed else ''}")
+    screen.pair("with", f"preset {settings.preset}{'' if named else f' ({why})'}, {describe_device(device)}")
+    if recipe and not place.resumed:
+        screen.pair("recipe", f"{recipe.stem}, as in our results; --preset NAME for another")
+    benchmark = load_data(screen, dataset, options["data_root"], settings.data)
+    return PreparedRun(dataset, screen, place, saved, settings, device, benchmark, trackers)
+
+
+def load_data(
+    screen: Screen, dataset: str, data_root: Path | None, options: Mapping[str, Any], show: bool = True
+) -> Benchmark:
+    """Load a benchmark, with a bar if it takes long, and print a description."""
+    with count_progress(screen, dataset) as on_progress:
+        more: dict[str, Any] = {"on_progress": on_progress} if dataset in NAMES else {}
+        benchmark = load(dataset, data_root=data_root, **options, **more)
+    if show:
+        screen.pair("data", benchmark.describe())
+    return benchmark
+
+
+def choose_device(name: str | None, deterministic: bool = False) -> torch.device:
+    """The requested device, or the GPU if there is one."""
+    if deterministic:
+        use_deterministic()
+    if distributed.launched() and torch.cuda.is_available() and name in (None, "cuda"):
+        return distributed.local_device()
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"unknown device {name!r}; choose cpu, cuda, or one GPU such as cuda:1") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            f"device {name!r} cannot be used: torch sees no GPU ('gnas doctor' says why); use --device cpu"
+        )
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"there is no {name!r}: the machine has {torch.cuda.device_count()} GPUs, counted from 0")
+    return device
+
+
+def join_processes(job: str, device: torch.device) -> bool:
+    """Join the other processes if ``torchrun`` started several; returns whether this one is the first."""
+    if distributed.launched() and job not in TOGETHER:
+        raise InputError(
+            f"torchrun is for {' and '.join(TOGETHER)}; gnas {job} is many runs: start it without torchrun, see --on"
+        )
+    distributed.start(device)
+    if not distributed.is_first():
+        warnings.simplefilter("ignore")  # the first process shows them
+    return distributed.is_first()
+
+
+def with_shared_norms(settings: Settings) -> Settings:
+    """Batch norm over all processes, in training and in a search by gradients."""
+    everywhere = {"training": {"sync_bn": True}}
+    return settings.changed({**everywhere, "search": {"sync_bn": True}} if settings.search.is_gradient else everywhere)
+
+
+def describe_device(device: torch.device) -> str:
+    """The device by its name."""
+    if device.type == "cuda":
+        return f"{device} ({torch.cuda.get_device_name(device)})"
+    threads = torch.get_num_threads()
+    together = f", {distributed.size()} processes" if distributed.size() > 1 else ""
+    return f"{device} ({threads} thread{'s' * (threads != 1)}{together})"
