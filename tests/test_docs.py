@@ -89,6 +89,14 @@ def test_the_map_names_every_folder_and_only_files_that_exist() -> None:
     assert folders <= set(named)
 
 
+@every_page
+def test_named_tests_exist(page: Path) -> None:
+    """Paths such as ``tests/run/test_folder.py`` and ``tests/run/test_folder.py::test_history`` lead to a file and a function."""
+    for path, _, name in re.findall(r"\b(tests/[\w./-]+\.\w+)(::(\w+))?", page.read_text()):
+        assert (ROOT / path).is_file(), path
+        assert f"def {name}(" in (ROOT / path).read_text() or not name, f"{path}::{name}"
+
+
 def test_the_tutorial_can_be_followed(data: Path) -> None:
     page = ROOT / "docs" / "tutorial.md"
     tables = next(block for block in blocks(page, "python") if "nodes.csv" in block or "networks" in block)
