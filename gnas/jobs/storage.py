@@ -15,6 +15,7 @@ from typing import Any
 
 from gnas.errors import InputError
 from gnas.files import write_atomic
+from gnas.run.layout import CONFIG, RESULT
 
 PART = ".part-"
 
@@ -121,4 +122,4 @@ def _version(file: Path) -> tuple[int, int]:
 
 def _turn(name: str) -> tuple[int, Any]:
     """Settings and history first, a result last: a checkpoint is never there before the records it knows of."""
-    return (0 if name == "config.yaml" else 1 if name.endswith(".jsonl") else 3 if name == "result.json" else 2), name
+    return (0 if name == CONFIG else 1 if name.endswith(".jsonl") else 3 if name == RESULT else 2), name

@@ -79,7 +79,7 @@ def describe_model(model: GraphModule, benchmark: Benchmark) -> dict[str, Any]:
 
 def describe_network(model: GraphModule) -> dict[str, Any]:
     """What it takes to build ``model`` again, as JSON types."""
-    return json.loads(json.dumps({**_architecture(model), "task": asdict(model.task)}))  # type: ignore[no-any-return]
+    return json.loads(json.dumps({**_architecture(model), "task": asdict(model.task)}))
 
 
 def _architecture(model: GraphModule) -> dict[str, Any]:

@@ -124,7 +124,7 @@ class TrainingFigures:
         required = {"seed": int, "test": int | float, "val": int | float, "metric": str}
         optional = {f.name: int | float | None for f in fields(TrainingFigures) if f.name not in required}
         values = values if isinstance(values, dict) else {}
-        found = {name: values.get(name) for name in required} | {k: values[k] for k in optional if k in values}
+        found: Values = {name: values.get(name) for name in required} | {k: values[k] for k in optional if k in values}
         for name, kind in {**required, **optional}.items():
             if name in found and not isinstance(found[name], kind):
                 raise InputError(f"{source}: its result has no valid {name!r}; remove the folder and train again")
@@ -271,9 +271,8 @@ def read_run(folder: str | Path) -> RunRecord:
     config, own_history = read_run_config(folder), read_history(folder)
     is_search = _is_search(own_history)
     rounds = [*layout.list_rounds(folder).values()]
-    search = folder if is_search else layout.search_folder(folder)
-    if not layout.is_run(search):
-        search = rounds[-1] if rounds else None
+    parts = [folder if is_search else layout.search_folder(folder), *reversed(rounds)]
+    search = next(filter(layout.is_run, parts), None)
     history = read_history(_latest_search(search)) if search else []
     notes: list[str] = []
     genotypes = (_read_drawable(one, notes) for one in (folder, search) if one)

@@ -15,6 +15,7 @@ import torch
 from gnas.data import Benchmark, load
 from gnas.errors import InputError, choose
 from gnas.model.task import KINDS, LEVELS
+from gnas.run import layout
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import load_model
@@ -216,12 +217,12 @@ class GNAS:
         """Copy the run folder; ``GNAS.load`` reads it, as do ``gnas predict``, ``export`` and ``report``."""
         self._check_fitted()
         folder = Path(folder)
-        holds_run = (folder / "config.yaml").exists()
+        holds_run = layout.is_run(folder)
         if folder.exists() and not (force and holds_run) and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"{folder}: already there; give force to replace a run, or name another folder")
         if folder.resolve() != self.folder_.resolve():
             with tempfile.TemporaryDirectory(dir=_made(folder.parent), prefix=f".{folder.name}.") as made:
-                copied = shutil.copytree(self.folder_, Path(made) / "run", ignore=shutil.ignore_patterns(".lock"))
+                copied = shutil.copytree(self.folder_, Path(made) / "run", ignore=shutil.ignore_patterns(layout.LOCK))
                 if folder.exists():
                     shutil.rmtree(folder)
                 copied.rename(folder)
@@ -230,7 +231,7 @@ class GNAS:
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None) -> GNAS:
         """The fitted estimator of a run folder: one that ``save`` wrote, or of any finished search."""
-        run, searched = Run(folder), Run(Path(folder) / "search")
+        run, searched = Run(folder), Run(layout.search_folder(Path(folder)))
         board = run.read_json("leaderboard")
         if board is None:
             raise InputError(f"{folder}: the run is not finished; resume it first")
