@@ -21,7 +21,7 @@ from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import load_model
 from gnas.run.settings import Settings, config_settings, find_setting, is_setting
 from gnas.training.loop import Record
-from gnas.use.logs import logged
+from gnas.use.logs import log_records
 from gnas.use.predict import Predictions, as_device, infer, output_names, predictions
 from gnas.use.reading import is_benchmark, read_graphs
 from gnas.use.targets import accuracy, class_values, flat_targets, known_rows, r_squared, renamed, with_targets
@@ -119,7 +119,7 @@ class GNAS:
         settings = self._settings()
         temporary = None if self.out is not None else tempfile.TemporaryDirectory(prefix="gnas-")
         folder = Path(self.out) if self.out is not None else Path(temporary.name) / "run"  # type: ignore[union-attr]
-        with logged(self.verbose) as on_epoch:
+        with log_records(self.verbose) as on_epoch:
             found = discover(
                 benchmark,
                 settings,

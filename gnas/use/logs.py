@@ -1,4 +1,4 @@
-"""Records of a run as lines of the logger ``gnas``, for those who work without the command line."""
+"""Records of a run as lines of the logger ``gnas``, for use from Python."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ LOGGER = logging.getLogger("gnas")
 
 
 @contextlib.contextmanager
-def logged(verbose: int) -> Iterator[Callable[[Record], None] | None]:
-    """What to do with each record: log it where the caller wants to hear."""
+def log_records(verbose: int) -> Iterator[Callable[[Record], None] | None]:
+    """Inside, the value logs each record; it is None unless ``verbose``."""
     if not verbose:
         yield None
         return

@@ -22,7 +22,7 @@ NAMES = ("tensorboard", "mlflow", "wandb")
 
 
 class Tracker(Protocol):
-    """Whom to tell: one record after each epoch, and the end."""
+    """A tracking tool: it gets one record per epoch, and the end."""
 
     def log(self, record: Record) -> None: ...
 
@@ -30,7 +30,7 @@ class Tracker(Protocol):
 
 
 def find_trackers(names: str | None) -> list[str]:
-    """Trackers from text (``mlflow,wandb`` or ``none``), each known and installed; None: TensorBoard if installed."""
+    """The trackers in a text, such as ``mlflow,wandb`` or ``none``. None: TensorBoard if it is installed."""
     if names is None:
         return ["tensorboard"] if is_installed("tensorboard") else []
     found = [] if names.strip() == "none" else list(dict.fromkeys(names.replace(",", " ").split()))
@@ -50,7 +50,7 @@ def open_trackers(names: Sequence[str], folder: str | Path, config: dict[str, An
             opened.append(kinds[name](Path(folder), config))
         except Exception as error:
             reason = " ".join(str(error).split())[:300] or type(error).__name__
-            raise InputError(f"tracking with {name} cannot begin: {reason}; mend it, or use --track none") from error
+            raise InputError(f"tracking with {name} cannot start: {reason}; fix it, or use --track none") from error
     return Several(opened)
 
 
@@ -75,7 +75,7 @@ def scalars(record: Record) -> Iterator[tuple[str, float]]:
 
 
 class Several:
-    """Several trackers as one; none at all is fine too. One that fails is left off: the run matters more."""
+    """Several trackers as one. A tracker that fails is dropped with a warning: the run matters more."""
 
     def __init__(self, trackers: Sequence[Tracker]) -> None:
         self.trackers = list(trackers)
@@ -93,7 +93,7 @@ class Several:
             except Exception as error:
                 self.trackers.remove(tracker)
                 reason = " ".join(str(error).split())[:200]
-                warnings.warn(f"tracking with {type(tracker).__name__} failed and is left off from here: {reason}")
+                warnings.warn(f"tracking with {type(tracker).__name__} failed and is turned off: {reason}")
 
 
 class TensorBoard:
@@ -113,7 +113,7 @@ class TensorBoard:
 
 
 class MLflow:
-    """One MLflow run for a run folder; a run that goes on is gone on with there too."""
+    """One MLflow run per run folder; a resumed run continues it."""
 
     def __init__(self, folder: Path, config: dict[str, Any]) -> None:
         import mlflow
@@ -135,7 +135,7 @@ class MLflow:
 
 
 class WandB:
-    """One W&B run for a run folder. Epochs of searches and trainings are counted by an axis of their own."""
+    """One W&B run per run folder; the epoch is the axis of every metric."""
 
     def __init__(self, folder: Path, config: dict[str, Any]) -> None:
         import wandb

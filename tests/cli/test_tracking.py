@@ -45,7 +45,7 @@ def standin(monkeypatch: pytest.MonkeyPatch) -> Any:
     def install(name: str, module: str | None = None) -> Standin:
         one = Standin(name)
         monkeypatch.setitem(sys.modules, module or name, one)
-        monkeypatch.setattr(tracking, "installed", lambda asked: asked == name)
+        monkeypatch.setattr(tracking, "is_installed", lambda asked: asked == name)
         return one
 
     return install
@@ -60,13 +60,13 @@ def test_the_numbers_of_a_record_have_full_names() -> None:
 
 
 def test_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracking, "installed", lambda name: name == "tensorboard")
-    assert tracking.wanted(None) == ["tensorboard"]
-    assert tracking.wanted("none") == []
+    monkeypatch.setattr(tracking, "is_installed", lambda name: name == "tensorboard")
+    assert tracking.find_trackers(None) == ["tensorboard"]
+    assert tracking.find_trackers("none") == []
     with pytest.raises(InputError, match="pip install mlflow"):
-        tracking.wanted("tensorboard,mlflow")
+        tracking.find_trackers("tensorboard,mlflow")
     with pytest.raises(InputError, match="did you mean 'wandb'"):
-        tracking.wanted("wadnb")
+        tracking.find_trackers("wadnb")
 
 
 def test_tensorboard(standin: Any, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_tracker_that_fails_is_left_off() -> None:
         several.log(RECORD)
         several.log(RECORD)
         several.close()
-    assert [str(one.message) for one in caught] == ["tracking with Broken failed and is left off from here: no network"]
+    assert [str(one.message) for one in caught] == ["tracking with Broken failed and is turned off: no network"]
 
 
 def test_a_search_is_tracked(standin: Any, rings: Path) -> None:
