@@ -1,4 +1,4 @@
-"""Metrics of a whole split; statistics of the norms taken anew, against batches normalised by hand, in training and in a search."""
+"""Metrics of a whole split; statistics of the norms taken anew, against batches normalised by hand."""
 
 import warnings
 from dataclasses import replace
