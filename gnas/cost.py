@@ -103,8 +103,8 @@ class Machine:
             c * v for c, v in zip(self.values[kind]["time"], time_terms(nodes, edges, cells, channels), strict=True)
         ]
         if self.device == "cuda":
-            return sum(parts[:2]) + seeds * sum(parts[2:])
-        return seeds * sum(parts) * float(self.values.get("all_threads", 1.0))
+            return float(sum(parts[:2]) + seeds * sum(parts[2:]))
+        return float(seeds * sum(parts) * self.values.get("all_threads", 1.0))
 
     def step_mb(self, kind: str, nodes: float, edges: float, cells: int, channels: int) -> float:
         """Peak of one step, without the data."""
@@ -120,7 +120,7 @@ class Machine:
             kind, val_size * work.nodes, val_size * work.edges, cells, channels, seeds
         )
         milliseconds = math.ceil(graphs / size) * step + math.ceil(work.val_graphs / val_size) * evaluation
-        return milliseconds / 1e3 + seeds * float(self.values.get("epoch_seconds", 0.0))
+        return float(milliseconds / 1e3 + seeds * self.values.get("epoch_seconds", 0.0))
 
 
 def time_terms(nodes: float, edges: float, cells: float, channels: float) -> tuple[float, ...]:

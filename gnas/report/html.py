@@ -84,7 +84,7 @@ def render_run(run: RunRecord, refresh: float = 0) -> str:
     """The page of one run as HTML."""
     frames = build_frames(run)
     last = frames.frames[-1] if frames.frames else None
-    return _template("template.html").render(
+    page: str = _template("template.html").render(
         run=run,
         refresh=int(refresh),
         answer=describe_run(run),
@@ -106,6 +106,7 @@ def render_run(run: RunRecord, refresh: float = 0) -> str:
         versions=_versions_table(run),
         snippets=make_snippets(run),
     )
+    return page
 
 
 @refuse_damaged
@@ -121,7 +122,7 @@ def render_comparison(runs: list[RunRecord]) -> str:
         for run in runs
     ]
     operations = {name for run in runs if run.genotype for name in run.genotype.operations()}
-    return _template("compare.html").render(
+    page: str = _template("compare.html").render(
         runs=runs,
         sections=sections,
         table=runs_table(runs),
@@ -130,6 +131,7 @@ def render_comparison(runs: list[RunRecord]) -> str:
         refresh=0,
         versions=values_table("Versions of the packages that wrote this page.", package_versions(*PACKAGES)),
     )
+    return page
 
 
 def _settings_table(run: RunRecord) -> Table[Any]:

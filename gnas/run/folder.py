@@ -168,7 +168,8 @@ class Run:
         """The newest state that is whole, or None. A damaged one is passed over with a warning."""
         for number in reversed(self._checkpoints(name)):
             try:
-                return checkpoint.load(self._checkpoint(name, number))
+                state: dict[str, Any] = checkpoint.load(self._checkpoint(name, number))
+                return state
             except InputError as error:
                 warnings.warn(f"{error}; going back to the checkpoint before it")
         return None
@@ -303,7 +304,8 @@ def copy_training(source: Path, target: Path, config: dict[str, Any]) -> None:
 
 def plain(values: dict[str, Any]) -> dict[str, Any]:
     """Settings as a YAML file gives them back: no tuples, no objects."""
-    return json.loads(json.dumps({name: _described(value) for name, value in values.items()}))
+    copied: dict[str, Any] = json.loads(json.dumps({name: _described(value) for name, value in values.items()}))
+    return copied
 
 
 def _described(value: Any) -> Any:

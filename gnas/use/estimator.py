@@ -175,7 +175,7 @@ class GNAS:
         """Classes, or targets in their own unit: one for each graph, or for each node or edge of all graphs in a row."""
         found = self._predictions(graphs)
         if found.kind == "classification":
-            return self.classes_[found.classes]
+            return np.asarray(self.classes_[found.classes])
         return found.values[:, 0] if found.values.shape[1] == 1 else found.values
 
     def predict_proba(self, graphs: Any) -> np.ndarray:

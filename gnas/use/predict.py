@@ -52,7 +52,7 @@ class Predictions:
         """Numbers of the likeliest classes."""
         if self.kind != "classification":
             raise InputError("a regression has no classes; its predictions are in values")
-        return self.values.argmax(axis=1)
+        return np.asarray(self.values.argmax(axis=1))
 
     @property
     def labels(self) -> list[str]:

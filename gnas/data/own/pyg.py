@@ -61,7 +61,7 @@ def collect_graphs(data: Any) -> Parts | None:
 
 def _unbatched(batch: Batch) -> list[Any]:
     try:
-        return batch.to_data_list()
+        return list(batch.to_data_list())
     except RuntimeError:
         raise InputError(
             "this Batch cannot be split into graphs; make it with Batch.from_data_list, or pass a list"
