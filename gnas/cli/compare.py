@@ -135,7 +135,8 @@ def candidates(prepared: PreparedRun, found_in: list[Path], layers: int | None) 
     budget = settings.training.budget or (num_weights(entries[0][0], benchmark) if entries else 0)
     deep = layers or (max(entries[0][0].depth, 1) if entries else settings.space.cells)
     entries += [(hand_made(name, benchmark, deep, budget or None), None) for name in settings.training.baselines]
-    finished, problems = [], {}
+    finished = []
+    problems: dict[Path, str] = {}
     for entry, own in entries:
         remark = ""
         for run in (run for run in (found_in if own is None else [own]) if run.is_dir()):

@@ -185,7 +185,8 @@ class Training:
         if not distributed.from_first(lambda: is_finished(self.folder)):
             return None
         with Run(self.folder, self.current_settings(), resume=True) as run:
-            return run.read_json("result", TRAINED)
+            result: Record | None = run.read_json("result", TRAINED)
+        return result
 
 
 def _group_by_network(trainings: Sequence[Training]) -> list[list[Training]]:

@@ -119,7 +119,8 @@ def _read_result(folder: Path, config: Record) -> Record | None:
     if not is_finished(folder):
         return None
     with Run(folder, config, resume=True) as run:
-        return run.read_json("result", ("points",))
+        result: Record | None = run.read_json("result", ("points",))
+    return result
 
 
 def _read_points(result: Record | None, folder: Path, name: str, seed: int) -> list[Point]:
@@ -144,7 +145,8 @@ def strategy_job(
             if work.device.type == "cuda":
                 warm_up([strategy], problem, context)
             run_strategy(name, strategy, problem, budget, context, run)
-        return run.read_json("result", ("points",))
+        result: Record = run.read_json("result", ("points",))
+    return result
 
 
 def run_strategy(
