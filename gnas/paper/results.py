@@ -13,7 +13,7 @@ from typing import Any
 
 from gnas.arch.architecture import Architecture
 from gnas.errors import InputError
-from gnas.files import is_number
+from gnas.files import is_number, read_text
 from gnas.paper.archive import unpack_archive
 from gnas.paper.published import read_published
 from gnas.paper.runs import NO_CHANGES, DataRun, DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
@@ -229,12 +229,11 @@ class Results:
         """Device and results of hand-made networks that are rows of a CSV file only."""
         rows: dict[tuple[str, str, int], tuple[str, SeedResults]] = {}
         for file in (place / ROWS for place in self.places if (place / ROWS).exists()):
-            with open(file, newline="", encoding="utf-8") as lines:
-                for number, row in enumerate(csv.DictReader(lines), start=2):
-                    try:
-                        rows.setdefault((row["dataset"], row["model"], int(row["layers"])), _parse_row(row))
-                    except (KeyError, ValueError, TypeError, AttributeError):
-                        raise InputError(f"{file}, line {number}: not a row of a hand-made network") from None
+            for number, row in enumerate(csv.DictReader(read_text(file).splitlines()), start=2):
+                try:
+                    rows.setdefault((row["dataset"], row["model"], int(row["layers"])), _parse_row(row))
+                except (KeyError, ValueError, TypeError, AttributeError):
+                    raise InputError(f"{file}, line {number}: not a row of a hand-made network") from None
         return rows
 
 

@@ -196,7 +196,7 @@ def test_names_of_ours_win_and_all_are_listed(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("offered")
 def test_commands_take_a_dataset_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "outside_package:read_paths" in runner.invoke(data_app, ["list"]).stdout
+    assert "outside_package:read_paths" in runner.invoke(data_app, ["list", "--json"]).stdout
     ended = run_gnas(
         *("search", "paths", "--preset", "fast", "--cells", "1", "--channels", "4", "--search-epochs", "1"),
         *("--epochs", "1", "--baselines", "none", "--device", "cpu", "--quiet", "--track", "none", "--out", "run"),
