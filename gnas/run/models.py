@@ -79,7 +79,8 @@ def describe_model(model: GraphModule, benchmark: Benchmark) -> dict[str, Any]:
 
 def describe_network(model: GraphModule) -> dict[str, Any]:
     """What it takes to build ``model`` again, as JSON types."""
-    return json.loads(json.dumps({**_architecture(model), "task": asdict(model.task)}))
+    described: dict[str, Any] = json.loads(json.dumps({**_architecture(model), "task": asdict(model.task)}))
+    return described
 
 
 def _architecture(model: GraphModule) -> dict[str, Any]:
