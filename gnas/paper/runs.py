@@ -26,6 +26,7 @@ class Changes:
     """Settings that differ from the paper's recipe, in groups; they are part of a run's key."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
+    strategy: str = ""  # the strategy whose own options the group ``search`` holds; none: the line's
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", group_settings(self.values))
@@ -50,26 +51,30 @@ class Changes:
     def for_strategy(self, strategy: str) -> Changes:
         """The changes for a strategy other than the job's own: settings of the form ``search.NAME.KEY``."""
         options = self.values.get("search", {}).get(strategy)
-        return Changes(self.of(("data",)) | ({"search": options} if options else {}))
+        return Changes(self.of(("data",)) | ({"search": options} if options else {}), strategy)
 
     def suffix(self, groups: tuple[str, ...], without: tuple[str, ...] = ()) -> str:
         """The changes as the end of a folder's name, such as ``-dropout0.2``."""
         changed = self.of(groups, without)
         words = sorted(
-            (*_folder_word(group, name), value) for group, values in changed.items() for name, value in values.items()
+            (*_folder_word(group, name, bool(self.strategy)), value)
+            for group, values in changed.items()
+            for name, value in values.items()
         )
         return "".join(
             f"-{word}{'+'.join(value) if isinstance(value, list | tuple) else value}" for _, word, value in words
         )
 
 
-def _folder_word(group: str, name: str) -> tuple[str, str]:
+def _folder_word(group: str, name: str, of_strategy: bool) -> tuple[str, str]:
     """The place of a setting in a folder's name and its word there: those it had before settings had groups."""
     old = {new: word for word, new in OLD_NAMES.items()}
     protocol = {one.name for one in fields(TrainConfig)} - {"epochs", "batch_size", "lr", "patience"}
     word = old.get(f"{group}.{name}", name)
     if group == "data":
         return "data", word
+    if group == "search" and of_strategy:
+        return "strategy_settings", name
     if group == "training":
         return ("train_settings" if name in protocol else word), word
     return ("strategy_settings" if group == "search" and name not in field_kinds(SearchSettings) else word), word

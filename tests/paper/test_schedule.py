@@ -176,9 +176,9 @@ def test_networks_read_measures_of_the_graph_where_that_is_asked_for(tmp_path: P
 
 
 def test_graphnas_is_told_its_own_settings(tmp_path: Path) -> None:
-    changes = Changes({"strategy_settings": {"graphnas.trials": 1, "lr": 0.05}})
+    changes = Changes({"strategy_settings": {"graphnas.trials": 1, "graphnas.epochs": 2, "lr": 0.05}})
     search, train = plan_runs(wanted("table-zinc", methods=("graphnas",), depths=(4,), changes=changes))
-    assert search.key == "zinc/graphnas-1-seed0-trials1"
+    assert search.key == "zinc/graphnas-1-seed0-epochs2-trials1"
     assert search.settings().search.options == {"trials": 1, "max_weights": search.budget}
     ours, _ = plan_runs(wanted("table-zinc", changes=changes, **LINE))
     assert ours.key == "zinc/single-level-1-seed0-lr0.05"
