@@ -163,14 +163,16 @@ def runs(known: Machine) -> Iterator[Row]:
         versions, done = folder / "versions.json", folder / "search" / "result.json"
         if not (versions.exists() and done.exists()) or read_json(versions).get("device") != known.name:
             continue
-        told, result = read_config(folder / "config.yaml"), read_json(done)
-        settings = Settings.resolve("paper", **{name: told.get(name) for name in ("cells", "channels", "search_batch")})
-        work = Workload.published(told["dataset"])
+        config, result = read_config(folder / "config.yaml"), read_json(done)
+        settings = Settings.resolve(
+            "paper", **{name: config.get(name) for name in ("cells", "channels", "search_batch")}
+        )
+        work = Workload.published(config["dataset"])
         epoch = known.epoch_seconds(
             "search", work, settings.search.batch_size, settings.space.cells, settings.space.channels
         )
         epochs = result["trained_epochs"]
-        case = f"{told['dataset']}, {settings.space.cells} cells, {epochs} epochs, {folder.name}"
+        case = f"{config['dataset']}, {settings.space.cells} cells, {epochs} epochs, {folder.name}"
         yield compared("run folders", "search", case, result["seconds"], epochs * epoch, "s")
 
 

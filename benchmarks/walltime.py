@@ -80,7 +80,7 @@ def measure(chosen: argparse.Namespace, start: str, cache: Path) -> list[dict[st
 
 
 class Clock:
-    """Seconds since the process was started; told of every step and every epoch, it keeps the first."""
+    """Seconds since the process was started; it hears of every step and epoch and keeps the first."""
 
     def __init__(self, device: Any, stop_at_first: bool) -> None:
         self.began = float(os.environ["GNAS_BEGAN"])

@@ -131,7 +131,7 @@ def discover(
         run.write_genotype(result.genotype)
         depth = max(result.genotype.depth(), 1)
         entries = [found(result.genotype, benchmark, settings)]
-        budget = entries[0].build(benchmark.task).num_weights()  # equal terms: nobody gets more weights
+        budget = entries[0].build(benchmark.task).num_weights()  # equal terms: no network gets more weights
         entries += [hand_made(name, benchmark, depth, budget) for name in settings.training.baselines]
         board = compare(
             benchmark,

@@ -123,8 +123,8 @@ def pack_command(
 
     screen = Screen(as_json, quiet)
     refuse_existing(check_file_name(out), force)
-    told = data_options(target, option) | ({} if seed is None else {"seed": seed})
-    benchmark = load_data(screen, data, data_root, Settings().changed({"data": told}).data)
+    options = data_options(target, option) | ({} if seed is None else {"seed": seed})
+    benchmark = load_data(screen, data, data_root, Settings().changed({"data": options}).data)
     save_benchmark(benchmark, out)
     counts = {split: len(graphs) for split, graphs in benchmark.splits().items()}
     screen.pair("written", f"{out}: {', '.join(f'{n:,} {split}' for split, n in counts.items())} graphs")

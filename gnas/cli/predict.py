@@ -77,8 +77,8 @@ def predict(
     for note in found.notes:
         screen.pair("note", note)
     screen.pair("written", f"{out}: {len(found):,} predictions, columns {', '.join(found.columns)}")
-    told = {"predictions": str(out), "rows": len(found), "columns": list(found.columns), "model": str(run)}
-    screen.result(told | {"notes": list(found.notes)})
+    facts = {"predictions": str(out), "rows": len(found), "columns": list(found.columns), "model": str(run)}
+    screen.result(facts | {"notes": list(found.notes)})
 
 
 def export(

@@ -66,12 +66,12 @@ def follow(screen: Screen, folder: Path, out: Path | None) -> Path:
     from gnas.report.html import watch
     from gnas.run.folder import stop_on_interrupt
 
-    told: list[Path] = []
+    written: list[Path] = []
 
     def on_write(path: Path) -> None:
-        if not told:
+        if not written:
             screen.pair("watch", f"{path} (open it in a browser; Ctrl-C stops)")
-        told.append(path)
+        written.append(path)
 
     with stop_on_interrupt() as stop:
         return watch(folder, out=out, should_stop=lambda: bool(stop), on_write=on_write)

@@ -96,7 +96,7 @@ def delete_command(
     size, files = _size(run)
     if not force:
         if not sys.stdin.isatty():
-            raise InputError(f"{run}: nobody to ask; --force deletes without asking")
+            raise InputError(f"{run}: cannot ask without a terminal; use --force to delete without asking")
         typer.confirm(f"delete {run} ({known.job} on {known.dataset}, {files:,} files)?", abort=True, err=True)
     shutil.rmtree(run)
     screen.pair("deleted", f"{run} ({size / 1e6:.1f} MB)")

@@ -77,7 +77,7 @@ def search_budget(settings: Settings, asked: Asked) -> SearchBudget:
 
 
 def chosen_strategies(names: Sequence[str], settings: Settings, budget: SearchBudget) -> dict[str, SearchStrategy]:
-    """The strategies of these names with what the settings tell each; what the budget decides cannot be told."""
+    """The strategies with these names and their options. An option that the budget decides is an error."""
     settings = settings.changed({"search_epochs": budget.search_epochs})
     found = {}
     for name in names:
@@ -131,8 +131,8 @@ def run_strategies(prepared: PreparedRun, asked: Asked, usual_seeds: bool) -> No
     screen.pair("tables", f"{prepared.folder}/ strategies.csv, strategies.json, strategies.md")
     screen.pair("figure", ", ".join(map(str, pictures)))
     show.show_next_steps(screen, report)
-    told = {"run": str(prepared.folder), "device": str(prepared.device), **comparison.to_dict()}
-    screen.result({**told, "report": report})
+    facts = {"run": str(prepared.folder), "device": str(prepared.device), **comparison.to_dict()}
+    screen.result({**facts, "report": report})
 
 
 def stages(strategies: Mapping[str, SearchStrategy], budget: SearchBudget, seeds: Sequence[int]) -> list[Stage]:

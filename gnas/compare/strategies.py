@@ -4,7 +4,7 @@ Every point is a discrete network that was trained from scratch for ``trial_epoc
 by the same optimiser, batch and rate, and judged by its best epoch on validation. A strategy by trials gives a point
 for each trial. A gradient strategy pays for the epochs of its supernet, and at ``derivations`` moments, evenly spread over
 its search, the network its alphas stand for is trained like a trial and paid for like one; a network it already
-tried costs nothing again. All have the same number of epochs to spend, and nobody gets more weights: a strategy that
+tried costs nothing again. All have the same number of epochs to spend, and no strategy gets more weights: a strategy that
 chooses widths itself (``GraphNAS``) has at most as many as the heaviest network of the space.
 
 An epoch is not the same work for all: one of a supernet evaluates every candidate, but passes over half of the training
@@ -247,7 +247,7 @@ def derive_networks(
 
 
 def warm_up(strategies: Sequence[SearchStrategy], problem: SearchProblem, context: SearchContext) -> None:
-    """Search a few graphs once by every strategy: a GPU compiles kernels at first use, and nobody's clock shall pay."""
+    """Run every strategy once on a few graphs: a GPU compiles kernels at first use, and that time is not counted."""
     few = {name: _first(getattr(problem, name), 256) for name in ("train", "val")}
     small = replace(problem, **few)
     for strategy in strategies:

@@ -64,7 +64,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Began:
-    """A worker has begun a job."""
+    """A worker has started a job."""
 
     kind: ClassVar[str] = "began"
     pid: int

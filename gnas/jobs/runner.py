@@ -195,7 +195,7 @@ class Runner:
 
     def __exit__(self, kind: object, *error: object) -> None:
         self.pool.close()
-        if kind is None and self.root is not None:  # the run is over: nobody needs its copy of the graphs
+        if kind is None and self.root is not None:  # the run is over: its copy of the graphs is not needed
             for name in self._shared:
                 (self.root / name).unlink(missing_ok=True)
                 if self.storage is not None:

@@ -52,7 +52,7 @@ class Storage:
         return len(files)
 
     def sweep(self, name: str) -> None:
-        """Remove what a killed worker left half sent. For the one who works in that folder: nobody else sends there now."""
+        """Remove incomplete files of a killed worker. Only the worker of this folder may call it."""
         there = self._at(name)
         self.fs.invalidate_cache()
         for file in self.fs.find(there) if self.fs.exists(there) else []:

@@ -37,9 +37,11 @@ from gnas.run.record import TrainingFigures, read_run_json
 
 MOST_CHANNELS = 65_536
 READERS: dict[str, Callable[[Mapping[str, Any]], Architecture]] = {
-    "found": lambda told: Genotype.from_yaml(told["genotype"], "genotype"),
-    "graphnas": lambda told: GraphNASArchitecture.from_yaml(told["genotype"], "genotype"),
-    "baseline": lambda told: HandMade(told["baseline"], told["num_layers"], told["channels"], options=told["options"]),
+    "found": lambda values: Genotype.from_yaml(values["genotype"], "genotype"),
+    "graphnas": lambda values: GraphNASArchitecture.from_yaml(values["genotype"], "genotype"),
+    "baseline": lambda values: HandMade(
+        values["baseline"], values["num_layers"], values["channels"], options=values["options"]
+    ),
 }
 
 

@@ -126,8 +126,14 @@ class GradientSearch(EpochLoop):
         )
         self.norms = None
         if settings.precise_norms:
-            told = (settings.batch_size, settings.precise_norms, context.engine, settings.precision, self.engine.stream)
-            self.norms = PreciseNorms(self.supernet, self.store, *told)
+            options = (
+                settings.batch_size,
+                settings.precise_norms,
+                context.engine,
+                settings.precision,
+                self.engine.stream,
+            )
+            self.norms = PreciseNorms(self.supernet, self.store, *options)
 
     def _parts(self) -> list[GraphSet]:
         """The training graphs that the weights are fitted to."""

@@ -104,8 +104,8 @@ class Trainer(EpochLoop):
         self.evaluators = {name: self._evaluator(name, config.engine) for name in shown}
         self.norms = None
         if config.precise_norms:
-            told = (config.batch_size, config.precise_norms, config.engine, config.precision, self.engine.stream)
-            self.norms = PreciseNorms(judged, stores["train"], *told)
+            options = (config.batch_size, config.precise_norms, config.engine, config.precision, self.engine.stream)
+            self.norms = PreciseNorms(judged, stores["train"], *options)
         self.best: dict[str, Tensor] = {}
         self.best_val, self.best_epoch = math.nan, 0
         self.rate, self.lowest, self.waited = config.lr, math.inf, 0

@@ -187,8 +187,8 @@ def as_device(device: torch.device | str) -> torch.device:
 
 def output_names(task: Task, encoding: Encoding | None) -> tuple[str, ...]:
     """Names of the classes, or of the targets."""
-    told = task.labels if task.kind == "classification" or encoding is None else encoding.targets
-    return told if len(told) == task.num_outputs else tuple(str(k) for k in range(task.num_outputs))
+    names = task.labels if task.kind == "classification" or encoding is None else encoding.targets
+    return names if len(names) == task.num_outputs else tuple(str(k) for k in range(task.num_outputs))
 
 
 def _index(graphs: GraphSet) -> dict[str, Tensor]:

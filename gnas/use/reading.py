@@ -81,7 +81,7 @@ def is_benchmark(data: Any) -> bool:
 def _exists(text: str) -> bool:
     try:
         return Path(text).expanduser().exists()
-    except (OSError, RuntimeError, ValueError):  # longer than a path may be, or the home of nobody
+    except (OSError, RuntimeError, ValueError):  # too long for a path, or the home of an unknown user
         return False
 
 

@@ -30,7 +30,7 @@ Fetch = Callable[[str, str, Path], "Iterable[Data]"]  # name, split, folder
 
 
 def no_progress(what: str, done: int, total: int) -> None:
-    """Report to nobody."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True)

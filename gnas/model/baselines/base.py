@@ -89,7 +89,7 @@ class Edges:
     """The edges of a batch as rows of a tensor: what each reads at its two ends, and what its receiver gathers from it.
 
     Reading is an aggregation with one sender a row, so its gradient, too, is summed along sorted edges: deterministic,
-    without atomics. Padding edges read zeros and reach nobody.
+    without atomics. Padding edges read zeros and reach no node.
     """
 
     neighbors: Neighbors  # each node receives from the nodes its edges come from
