@@ -28,7 +28,7 @@ def test_runs_list_and_show(copy: Path) -> None:
 
 
 def test_runs_delete_asks(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one_line(gnas("runs", "delete", copy), 2, "--force deletes without asking")
+    one_line(gnas("runs", "delete", copy), 2, "use --force to delete without asking")
     assert copy.exists()
     ended = gnas("runs", "delete", copy, "--force", "--json")
     assert (ended.code, ended.json["deleted"]) == (0, "runs/one")
