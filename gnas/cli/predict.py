@@ -10,7 +10,6 @@ import typer
 from gnas.cli import options as o
 from gnas.cli.report import refuse_existing
 from gnas.cli.screen import Screen
-from gnas.errors import InputError
 
 EXAMPLES = {
     "predict": (
@@ -58,22 +57,19 @@ def predict(
         from gnas.run.models import default_network
         from gnas.use.predict import predict as write_predictions
 
-    try:
-        with count_progress(screen, data) as on_progress:
-            found = write_predictions(
-                run,
-                data,
-                out,
-                name=network or default_network(run),
-                seed=seed,
-                device=choose_device(device),
-                data_root=data_root,
-                skip_bad=skip_bad,
-                force=force,
-                on_progress=on_progress,
-            )
-    except InputError as error:
-        raise InputError(str(error).replace("skip_bad=True", "--skip-bad")) from error
+    with count_progress(screen, data) as on_progress:
+        found = write_predictions(
+            run,
+            data,
+            out,
+            name=network or default_network(run),
+            seed=seed,
+            device=choose_device(device),
+            data_root=data_root,
+            skip_bad=skip_bad,
+            force=force,
+            on_progress=on_progress,
+        )
     for note in found.notes:
         screen.pair("note", note)
     screen.pair("written", f"{out}: {len(found):,} predictions, columns {', '.join(found.columns)}")

@@ -89,7 +89,7 @@ def test_predict_leaves_out_what_is_no_molecule_if_asked() -> None:
     Path("molecules.csv").write_text("smiles,y\n" + "".join(f"{'C' * (k % 5 + 1)}O,{k}\n" for k in range(30)))
     Path("new.csv").write_text("smiles\nCCO\nC1CC\nCBr\nCO\n")
     assert gnas("search", "molecules.csv", *TINY, "--out", "run").code == 0
-    one_line(gnas("predict", "run", "new.csv"), 2, "new.csv line 3", "does not parse", "with --skip-bad")
+    one_line(gnas("predict", "run", "new.csv"), 2, "new.csv line 3", "does not parse", "skip_bad")
     assert not Path("predictions.csv").exists()
     ended = gnas("predict", "run", "new.csv", "--skip-bad")
     assert ended.code == 0, ended

@@ -29,7 +29,7 @@ def test_molecules_from_smiles(tmp_path):
 def test_smiles_that_do_not_parse(tmp_path):
     pytest.importorskip("rdkit")
     path = write_smiles(tmp_path / "mols.csv", [("C1CC", 3.0), ("", 4.0), ("not a molecule", 5.0)])
-    with one_line("mols.csv line 22", "'C1CC' does not parse", "skip_bad=true"):
+    with one_line("mols.csv line 22", "'C1CC' does not parse", "skip_bad"):
         load_own(path)
     b = load_own(path, skip_bad=True)
     assert sum(len(g) for g in b.splits().values()) == len(SMILES)

@@ -201,10 +201,10 @@ def test_molecules_that_cannot_be_read_are_left_out_if_asked(tmp_path: Path) -> 
         first, second = found.notes
         assert "1 row skipped, their SMILES do not parse" in first
         assert "2 rows skipped, their atoms or bonds are not in the training data" in second
-        assert "skip_bad=" in refusal(tmp_path, given)
-    assert "skip_bad=True leaves such molecules out" in refusal(tmp_path, ["CBr"])
+        assert "skip_bad" in refusal(tmp_path, given)
+    assert "skip_bad leaves such molecules out" in refusal(tmp_path, ["CBr"])
     assert "no molecule is left of 1 row" in refusal(tmp_path, ["CBr"], skip_bad=True)
-    assert "skip_bad=True leaves out SMILES" in refusal(tmp_path, benchmark, skip_bad=True)
+    assert "skip_bad leaves out SMILES" in refusal(tmp_path, benchmark, skip_bad=True)
     keep(tmp_path / "floats", network())
     assert "these graphs are not SMILES" in refusal(tmp_path / "floats", graphs(), skip_bad=True)
 

@@ -67,11 +67,11 @@ def encode_graphs(data: Any, encoding: Encoding | None, task: Task, skip_bad: bo
         raise InputError("a benchmark is already encoded; give one of its splits to the network")
     raw = _read(data, ReadOptions.for_prediction(encoding, task, skip_bad))
     if skip_bad and raw.source != "smiles":
-        raise InputError("skip_bad=True leaves out SMILES that cannot be read; these graphs are not SMILES")
+        raise InputError("the option skip_bad leaves out SMILES that cannot be read; these graphs are not SMILES")
     try:
         return EncodedGraphs(encode_raw(raw, encoding, task), raw.smiles, raw.rows, raw.notes if skip_bad else ())
     except UnknownValue as error:
-        hint = "; skip_bad=True leaves such molecules out" if raw.source == "smiles" else ""
+        hint = "; the option skip_bad leaves such molecules out" if raw.source == "smiles" else ""
         raise InputError(f"{error}{hint}") from None
 
 

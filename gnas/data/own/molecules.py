@@ -120,7 +120,7 @@ def _parse_all(
         except (ValueError, RuntimeError):  # rdkit's own complaints are among these
             if not options.skip_bad:
                 what = f"{place(i)}: the SMILES {text[:60]!r} does not parse"
-                raise InputError(f"{what}; correct it, or skip such rows with the data option skip_bad=true") from None
+                raise InputError(f"{what}; correct it, or leave such rows out with the option skip_bad") from None
             bad.append(place(i))
             continue
         if options.skip_bad and not _is_known(molecule, options.vocabulary):
