@@ -53,7 +53,7 @@ def read_graphs(
     never seen. ``skip_bad`` leaves out SMILES the network cannot read.
     """
     if skip_bad and (isinstance(data, GraphSet) or is_benchmark(data)):
-        raise InputError("skip_bad=True leaves out SMILES that cannot be read; these graphs are no SMILES")
+        raise InputError("the option skip_bad leaves out SMILES that cannot be read; these graphs are not SMILES")
     if isinstance(data, GraphSet):
         check_graph_set(data, task, "graphs")
         return NewGraphs(data)
