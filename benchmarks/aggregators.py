@@ -6,7 +6,7 @@
     python benchmarks/aggregators.py --datasets cluster --graphs 1000 --search-epochs 20 --epochs 20 --budget 120000
 
 The same search (preset ``fast``) in the paper's space and with what is added, from several seeds. What is found is trained
-at the same number of weights, from two seeds, batch norm's statistics taken anew before every evaluation. ``cluster`` and
+at the same number of weights, from two seeds, with ``precise_norms``. ``cluster`` and
 ``pattern`` are ``--graphs`` graphs of our generator.
 """
 

@@ -2,8 +2,8 @@
 
     python benchmarks/faults.py [--trials 10] [--minutes 60] [--seed 0]
 
-Each trial is a whole job, disturbed and started again until it is done; its result must be that of an undisturbed one, bit
-for bit, and what was finished before a fault must still be there after it. One row a fault and job is written to
+Each trial is a whole job, which is disturbed and started again until it is finished. Its result must equal that of an undisturbed
+job, bit for bit, and work that was finished before a fault must not be lost. One row per fault and job is written to
 results/faults.csv.
 """
 
@@ -57,7 +57,7 @@ def main() -> None:
 def planned(
     place: Path, one: Nursery, two: Nursery, rng: random.Random, found: dict[tuple[str, str], Tally]
 ) -> list[Callable[[str], None]]:
-    """One of each trial, to be called as often as asked for."""
+    """One of each trial, to be called as often as requested."""
     todo: list[Callable[[str], None]] = []
     for name, job in JOBS.items():
         whole = undisturbed(place, one, job, f"whole-of-{name}")
@@ -98,7 +98,7 @@ def two_processes(place: Path, one: Nursery, two: Nursery, rng: random.Random, n
 
 
 def small_disk(place: Path, one: Nursery, rng: random.Random, name: str, tally: Tally) -> None:
-    """A file system too small for the run; made larger, the run goes on."""
+    """A file system too small for the run; made larger, the run is resumed."""
     started = time.monotonic()
     with mounted(place / name, f"{rng.randint(40, 400)}k") as remount:
         if remount is None:

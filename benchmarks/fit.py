@@ -1,7 +1,7 @@
 """Fits what growth.py measured: exponents for people, coefficients for ``gnas.cost``. Run by ``growth.py --fit``.
 
-Of rows that measured the same on the same hardware the last one counts, so a new run replaces an old one. The start of a
-process and what an epoch costs besides its steps come from walltime.csv, what more threads bring on a CPU from steps.csv.
+If several rows measured the same on the same hardware, the last one counts, so a new run replaces an old one. The start of a
+process and the cost of an epoch besides its steps come from walltime.csv, the gain of more threads on a CPU from steps.csv.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Does any input of any parser end in anything but a value or one clean error line?
+"""Does every parser answer every input with a value or one line of error?
 
     python benchmarks/fuzz.py [--inputs 110000] [--minutes 60]
 
-Runs the fuzz tests of the test suite (Hypothesis; every call of such a test draws new inputs) again and again, in turn, until
-they have seen so many inputs in all or the time is over. One row a test is added to results/fuzz.csv.
+Repeats the fuzz tests of the test suite in turn (Hypothesis; every call of a test draws new inputs), until they have seen
+``--inputs`` inputs in all or the time is over. One row per test is added to results/fuzz.csv.
 """
 
 from __future__ import annotations

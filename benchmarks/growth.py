@@ -2,10 +2,10 @@
 
     python benchmarks/growth.py                  # a GPU if there is one, about 90 s
     python benchmarks/growth.py --device cpu     # smaller sizes, some minutes; --clock cpu where other processes run
-    python benchmarks/growth.py --fit            # only fit again, from the rows that are there
+    python benchmarks/growth.py --fit            # only fit again, from the stored rows
 
 One size is varied, the others stay at their base. Graphs are random, every node has the same number of senders
-(shapes.py). ``nodes`` and ``edges`` are those of a batch; with the nodes the edges grow too (4 a node), with the edges the
+(shapes.py). ``nodes`` and ``edges`` are those of a batch; with the nodes the edges grow too (4 per node), with the edges the
 nodes stay. The fit (fit.py) writes growth_exponents.csv, the slope of log time and log memory against log size over all sizes,
 over the larger half, where fixed costs weigh less, and of what is added to the smallest (``_added``), without them; and, with
 ``--fit`` or without ``--out``, the coefficients of ``gnas.cost``.

@@ -3,8 +3,8 @@
     python benchmarks/hand_made.py                                      # a GPU if there is one: all shapes, about 60 s
     python benchmarks/hand_made.py --device cpu --batch 16 --shapes pattern zinc
 
-Random graphs with the sizes of the datasets (shapes.py), four layers at the benchmark's width, batch 128 or as asked for.
-``note`` says what the package was like where that matters: rows measured before a change stay for comparison.
+Random graphs with the sizes of the datasets (shapes.py), four layers at the benchmark's width, batch 128 or ``--batch``.
+``note`` names the state of the package: rows measured before a change stay for comparison.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Does one graph of 1 million nodes and 10 million edges go through, in bounded memory, and is something learned from it?
+"""Does one graph of 1 million nodes and 10 million edges run in bounded memory, and does a network learn from it?
 
     python benchmarks/huge.py                    # 100,000 and 1,000,000 nodes sampled; 100,000 nodes whole, for comparison
     python benchmarks/huge.py --nodes 1000000    # one size; --whole: as one batch

@@ -1,10 +1,10 @@
-"""Which kernels does a step spend its time in? The longest of an eager search and training step, with counts.
+"""Which kernels take the time of a step? The longest of an eager search and training step, with counts.
 
     python benchmarks/kernels.py                       # a GPU if there is one, ZINC-sized graphs, 4 cells, about 20 s
     python benchmarks/kernels.py --shape pattern --top 20
 
 The kernels are those of a recorded step too, which only saves the launches. ``step_us`` is the time of all of them together.
-``note`` says what the package was like where that matters: rows measured before a change stay for comparison.
+``note`` names the state of the package: rows measured before a change stay for comparison.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     python benchmarks/norms.py --datasets cifar10 --graphs 4000      # needs the dataset
 
 A short training on a part of PATTERN or CLUSTER (2,000 graphs of our generator), or of CIFAR10. After every epoch validation is
-measured twice with the same weights: with the running averages, as PyTorch keeps them, and with statistics taken anew over
+measured twice with the same weights: with the running averages of PyTorch, and with statistics computed anew from
 the training graphs (``precise_norms``). CLUSTER: the links of a network of results/cluster.jsonl, its output built of the third
 level, of all latent nodes, and of those that feed no other. PATTERN: a cell of sum, mean and max, ``formula``, and the same
 without max. CIFAR10: a cell of max alone, which searches on superpixels choose.
@@ -119,7 +119,7 @@ def measure(benchmark: Benchmark, name: str, genotype: Genotype, chosen: argpars
 
 
 def precisely(model: Network, benchmark: Benchmark, device: str) -> float:
-    """Validation of a copy whose norms' statistics are taken anew."""
+    """Validation of a copy with statistics of its norms computed anew."""
     model = copy.deepcopy(model)
     PreciseNorms(model, GraphStore(benchmark.train, device), 128, BATCHES, "eager", "float32", None)()
     return evaluate(model.eval(), benchmark.val, device=device)["metric"]

@@ -1,7 +1,8 @@
-"""The yardstick: the same networks as a straightforward PyG model, one module for each operation, run one after another.
+"""The model to compare with: the same networks in plain PyG, one module per operation, run one after another.
 
 A filter is a linear gate, an aggregation is PyG's ``MessagePassing``, each followed by ``nn.Linear``, ``nn.BatchNorm1d`` and
-ReLU, over an unpadded PyG ``Batch``. Nothing is grouped, fused or recorded. Variant ``paper``; a test holds it to the package.
+ReLU, over an unpadded PyG ``Batch``. Nothing is grouped, fused or recorded. The variant is
+``paper``. A test compares it with the package.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gnas.model.task import Task
 
 
 class Gate(nn.Module):
-    """Sparse (one gate a node) or dense filter (one a node and channel)."""
+    """Sparse filter (one gate per node) or dense filter (one per node and channel)."""
 
     def __init__(self, channels: int, gates: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""How fast is the neighbour reduction? Sum, mean and max over senders, forward and backward, in bytes a second.
+"""How fast is the neighbour reduction? Sum, mean and max over senders, forward and backward, in bytes per second.
 
     python benchmarks/reduction.py                 # a GPU if there is one, about 40 s
     python benchmarks/reduction.py --device cpu
@@ -10,9 +10,9 @@ On a GPU calls are recorded in a CUDA graph where possible (column ``recorded``)
 Bytes are counted alike for all (float32, C channels, N nodes, E edges, 4-byte indices), whatever an implementation moves:
 each sender's row is read once for each edge, each result is written once.
   forward   E * C * 4 (rows) + E * 4 + N * 4 (indices) + N * C * 4 for each result
-  backward  E * C * 4 for the gradients of sum and mean (added first: one row an edge), N * C * 8 for that of max and its
+  backward  E * C * 4 for the gradients of sum and mean (added first: one row per edge), N * C * 8 for that of max and its
             argument, E * 4 + N * 4 (indices), N * C * 4 (the result)
-``of_copy`` is bytes a second over those of a plain copy of 1 GiB (256 MiB on a CPU), read and written, measured in the same
+``of_copy`` is bytes per second over those of a plain copy of 1 GiB (256 MiB on a CPU), read and written, measured in the same
 run. It can exceed 1: rows are read again from the cache. ``ours_faster`` is the time of each over ours.
 """
 
@@ -212,7 +212,7 @@ def _timed(call: Callable[[], object], budget: float, synchronize: Callable[[], 
 
 
 def copy_speed(device: torch.device) -> float:
-    """Bytes a second of a plain copy: read and written."""
+    """Bytes per second of a plain copy: read and written."""
     one = torch.empty((2**30 if device.type == "cuda" else 2**28) // 4, device=device).normal_()
     other = torch.empty_like(one)
     seconds, _ = clock(lambda: other.copy_(one), device)

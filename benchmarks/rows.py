@@ -1,4 +1,4 @@
-"""Rows of a benchmark's CSV: appended one by one as they are measured, each saying where, when and how it was made.
+"""Rows of a benchmark's CSV: appended one by one as they are measured, each with its machine, date and command.
 
 python benchmarks/rows.py FOLDER    # append rows measured elsewhere (with --out FOLDER/NAME.csv) to those of results/
 """

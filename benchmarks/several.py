@@ -1,10 +1,10 @@
-"""What does the best of several searches gain, and does a brief training pick it?
+"""What does the best of several searches gain, and does a brief training select it?
 
     python benchmarks/several.py                       # an hour on a CPU core
     python benchmarks/several.py --datasets cluster --graphs 1000 --search-epochs 20 --epochs 20 --budget 120000
 
 Searches (preset ``fast``) from several seeds. What each finds is trained briefly, as ``gnas search --searches`` does, and then
-to the end at the same number of weights, from two seeds, batch norm's statistics taken anew before every evaluation.
+to the end at the same number of weights, from two seeds, with ``precise_norms``.
 ``cluster`` and ``pattern`` are ``--graphs`` graphs of our generator.
 """
 

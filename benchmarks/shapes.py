@@ -1,7 +1,7 @@
 """Random graphs with the sizes of the paper's datasets: steps can be timed without any data.
 
 Node counts, edges and degrees follow the published figures (gnas.data.benchmarks); features and targets mean nothing.
-Molecules are chains with a few closed rings, superpixels have 8 senders a node, block models are dense.
+Molecules are chains with a few closed rings, superpixels have 8 senders per node, block models are dense.
 """
 
 from __future__ import annotations

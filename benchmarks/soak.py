@@ -2,8 +2,8 @@
 
     python benchmarks/soak.py [--searches 300]
 
-Every search is a whole one of the strategies in turn, on a handful of graphs, with a run folder that is read back and then
-removed. One row a search is written to results/soak.csv: resident memory, open files and threads after it.
+Every search is a whole search on a few graphs, with the strategies in turn. Its run folder is read and then removed. One row per
+search is written to results/soak.csv: resident memory, open files and threads after it.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 
 Graphs are random with the sizes of the datasets (shapes.py). Width 64 and batch 64 (search), width 60 and batch 128
 (training of a genotype the authors published, its cells repeated), as in the figures quoted from the authors' code; those
-stand in the column quoted_ms: they were measured before, not in the same run. ``plain`` is plain_pyg.py: the same
-mathematics, one module an operation, eager, its batches already on the device; ``speedup`` is its time over ours. Modes:
+are in the column quoted_ms: they were measured before, not in the same run. ``plain`` is plain_pyg.py: the same
+mathematics, one module per operation, eager, its batches already on the device; ``speedup`` is its time over ours. Modes:
 eager; graph (recorded CUDA graph); compiled (torch.compile, which takes minutes to compile, so it runs only when named).
 """
 

@@ -1,11 +1,11 @@
-"""What does a network gain that reads the size of its graph and its degrees (``structure``)?
+"""What does a network gain from the size of the graph and the degree as input (``structure``)?
 
     python benchmarks/structure.py                              # half an hour on a CPU core
     python benchmarks/structure.py --datasets pattern --networks found --measures none size
     python benchmarks/structure.py --datasets zinc --epochs 30 --lr 1e-3   # needs the dataset; five minutes each
 
-A short training on a part of PATTERN or CLUSTER (2,000 graphs of our generator) or on ZINC, one seed, batch norm's statistics
-taken anew before every evaluation, with and without the measures. ``found``: four cells of sum and mean, as searches on PATTERN
+A short training on a part of PATTERN or CLUSTER (2,000 graphs of our generator) or on ZINC, one seed,
+``precise_norms``, with and without the measures. ``found``: four cells of sum and mean, as searches on PATTERN
 and CLUSTER choose them, on ZINC the network found with the paper's input; ``symmetric``: the same cells with the symmetric
 aggregator in place of the sum; the others are hand-made, all with at most 120,000 weights (ZINC 200,000).
 Test is read at the best epoch by validation.

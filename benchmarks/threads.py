@@ -1,9 +1,9 @@
-"""How far apart do searches with one and with two threads run, and is that more than rounding?
+"""How much do searches with one and with two threads differ, and is that more than rounding?
 
     python benchmarks/threads.py [--epochs 4]
 
-Runs the search of the demo (cluster-mini, its preset) with one thread, with two, and with one thread after one weight was
-moved by its last bit. One row an epoch is written to results/threads.csv: the training loss of each, the relative
+Runs the search of the demo (cluster-mini, its preset) with one thread, with two, and with one thread after the last bit of
+one weight was changed. One row per epoch is written to results/threads.csv: the training loss of each, the relative
 distance of the other two from the first, and whether the choices are still the same.
 """
 

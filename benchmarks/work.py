@@ -47,7 +47,7 @@ class Work:
 
 
 def published(cells: int) -> Genotype:
-    """The published ZINC genotype, its cells repeated to the number asked for."""
+    """The published ZINC genotype, its cells repeated to the requested number."""
     four = from_first(PUBLISHED, "the published ZINC genotype")
     return Genotype(tuple(itertools.islice(itertools.cycle(four), cells)), four.variant)
 

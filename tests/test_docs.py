@@ -14,7 +14,7 @@ from gnas.cli import app
 from gnas.run.settings import setting_names
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 PAGES += [ROOT / folder / "README.md" for folder in ("benchmarks", "examples")]
 SMALL = (
     *("--preset", "fast", "--channels", "4", "--epochs", "1", "--set", "nodes=2", "--set", "strategy_settings.lr=0.05"),

@@ -206,7 +206,7 @@ class _Sprout:
             self.operations.append(operation)
             node = len(self.parents) - 1
             if label and self.labelled.setdefault(label, (node, steps[:end]))[0] != node:
-                raise InputError(f"label {label} stands for two different expressions; use another number for one")
+                raise InputError(f"label {label} marks two different expressions; use another number for one")
         return node
 
     def known_part(self, steps: tuple[Step, ...]) -> tuple[int, int]:

@@ -62,7 +62,7 @@ def explain(error: BaseException, argv: Sequence[str]) -> tuple[str, int]:
     """One line for an error, and the exit code."""
     message = " ".join(str(error).split())
     if isinstance(error, Interrupted):
-        return f"{message}; go on with: {resume_command(argv)}", STOPPED
+        return f"{message}; resume with: {resume_command(argv)}", STOPPED
     if isinstance(error, KeyboardInterrupt):
         return "stopped", STOPPED
     if isinstance(error, typer.Abort):
@@ -108,8 +108,8 @@ def os_error(error: OSError) -> str:
     """A failure of the system, with the file it happened to and what helps."""
     where = f"{error.filename}: " if error.filename else ""
     help_ = {
-        errno.ENOSPC: "; free some space, then go on with --resume",
-        errno.EDQUOT: "; free some space, then go on with --resume",
+        errno.ENOSPC: "; free some space, then continue with --resume",
+        errno.EDQUOT: "; free some space, then continue with --resume",
         errno.EACCES: "; choose another folder with --out",
         errno.EROFS: "; choose another folder with --out",
     }

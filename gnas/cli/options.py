@@ -185,10 +185,10 @@ Out = Annotated[
     typer.Option("--out", metavar="DIR", help="Run folder. Default: a name under runs/.", rich_help_panel=PLACE),
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the run in the folder, with its settings.", rich_help_panel=PLACE)
+    bool, typer.Option("--resume", help="Resume the run in the folder, with its settings.", rich_help_panel=PLACE)
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the run in the folder.", rich_help_panel=PLACE)]
-Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 Track = Annotated[
     str | None,
     typer.Option(

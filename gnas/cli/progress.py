@@ -106,7 +106,7 @@ def stage_key(labels: Mapping[str, Any]) -> str:
 
 
 class Stages:
-    """The stages of a job in order. A stage that an earlier process finished has no records; it is passed over."""
+    """The stages of a job in order. A stage that an earlier process finished has no records and is skipped."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ def report(
         typer.Option("--out", "-o", metavar="FILE", help="Default: RUN/report.html; of several runs comparison.html."),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Write it again while the run goes on; the page reloads itself.")
+        bool, typer.Option("--watch", help="Write it again while the run continues; the page reloads itself.")
     ] = False,
     force: o.Overwrite = False,
     as_json: o.Json = False,

@@ -46,7 +46,7 @@ class Screen:
         self.pairs(name, [(line, "") for line in value.splitlines()] or [("", "")], style)
 
     def pairs(self, name: str, lines: Sequence[tuple[str, str]], style: str = "") -> None:
-        """Print lines of a word and a text below each other, a name before the first. Long ones go on further right."""
+        """Print lines of a word and a text, with a name before the first. Long lines are wrapped and indented."""
         if not self.talks:
             return
         width = max((len(word) for word, text in lines if text), default=0)
@@ -74,7 +74,7 @@ class Screen:
             yield
 
     def result(self, value: Any) -> None:
-        """Print the object machines asked for."""
+        """Print the JSON object of ``--json``."""
         if self.as_json:
             print(json.dumps(finite(value), indent=2, default=str), file=sys.stdout, flush=True)
 

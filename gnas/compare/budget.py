@@ -69,7 +69,7 @@ class SearchBudget:
         if isinstance(strategy, GraphNAS) and self.max_weights:
             changes |= {"max_weights": min(strategy.max_weights, self.max_weights)}
         if isinstance(strategy, GradientSettings):
-            changes = {"epochs": self.search_epochs, "searches": 1}  # it is asked for what one search gives
+            changes = {"epochs": self.search_epochs, "searches": 1}  # one search at a time
         return replace(strategy, **changes) if changes else strategy  # type: ignore[type-var]
 
     def rule(self) -> str:

@@ -165,7 +165,7 @@ class Run:
 
     @distributed.by_first
     def load_state(self, name: str = "checkpoint") -> dict[str, Any] | None:
-        """The newest state that is whole, or None. A damaged one is passed over with a warning."""
+        """The newest state that is intact, or None. A damaged one is skipped with a warning."""
         for number in reversed(self._checkpoints(name)):
             try:
                 state: dict[str, Any] = checkpoint.load(self._checkpoint(name, number))

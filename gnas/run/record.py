@@ -24,8 +24,8 @@ from gnas.run.settings import config_settings, config_value, upgrade_config
 from gnas.run.strategy_curves import StrategyComparison
 
 __all__ = [
-    *("RoundRecord", "RunRecord", "RunSummary", "SearchFigures", "SearchRecord", "TrainingFigures", "TrainingRecord"),
-    *("list_runs", "read_run", "read_search", "read_training", "read_trainings", "run_state", "summarise_run"),
+    *("RoundRecord", "RunRecord", "SearchFigures", "SearchRecord", "TrainingFigures", "TrainingRecord"),
+    *("read_run", "read_search", "read_training", "read_trainings", "run_state"),
 ]
 
 P = ParamSpec("P")
@@ -234,7 +234,7 @@ class RunRecord:
 
     @property
     def step(self) -> str:
-        """What one record of the search stands for: an ``epoch``, or a ``trial`` of one candidate."""
+        """What one record of the search is: an ``epoch``, or a ``trial`` of one candidate."""
         return "trial" if self.history and "trial" in self.history[0] else "epoch"
 
     def by_network(self) -> dict[str, list[TrainingRecord]]:

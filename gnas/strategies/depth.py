@@ -104,7 +104,7 @@ def search_depth(
     The first search has ``start`` cells, by default half of the average ``diameter`` of the training graphs (measured if it
     is not given); never more than ``limit``. A network that aggregates nowhere counts as depth 1, which is noted. With a
     ``folder`` every round is a run of its own, ``round-1``, ``round-2``, ...: a finished one is not repeated on resume, an
-    unfinished one goes on. With a ``runner``, whose root is above ``folder``, its workers do the searches.
+    unfinished one is resumed. With a ``runner``, whose root is above ``folder``, its workers do the searches.
 
     A network has no more aggregating cells than cells, so with our strategies the depth can only shrink; one of yours
     may grow it, which is what the guard against cycles and ``limit`` are for.

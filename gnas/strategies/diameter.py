@@ -16,7 +16,7 @@ from gnas.graph import GraphSet
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-EDGES = 5_000_000  # looked at unless a sample is asked for: seconds at most
+EDGES = 5_000_000  # read unless a sample is requested: seconds at most
 FEWEST = 30  # graphs are drawn, however large they are
 LARGE = 5_000  # nodes: the exact diameter costs nodes x edges; beyond this it is bounded instead
 MEMORY = 4_000_000  # words gathered at once

@@ -12,7 +12,7 @@ from gnas.strategies.trials import TrialSearch
 
 @dataclass(frozen=True)
 class RandomSearch(TrialSettings):
-    """Genotypes drawn uniformly from the space, each trained for ``epochs``, picked by validation."""
+    """Genotypes drawn uniformly from the space, each trained for ``epochs``; the best by validation is the result."""
 
     name: str = "random"
 

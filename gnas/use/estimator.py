@@ -51,7 +51,7 @@ class GNAS:
         data_options: other options of :func:`gnas.load` by name, such as ``metric`` or ``fractions``.
         device: ``cpu`` or ``cuda``; None: a GPU if there is one.
         out: the run folder; None: a temporary one, which lives as long as this object.
-        resume, force: what to do if ``out`` holds a run: go on with it, or start over.
+        resume, force: what to do if ``out`` holds a run: resume it, or start again.
         verbose: 1 logs every epoch to the logger ``gnas``.
 
     After ``fit``: ``genotype_``, ``depth_``, ``network_`` (the seed that was best on validation), ``leaderboard_``,

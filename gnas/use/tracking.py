@@ -1,7 +1,7 @@
 """Records of a run for the tools people watch runs with, behind one small interface.
 
 A run folder always keeps its history as JSON lines. TensorBoard is written beside it when it is installed; MLflow and
-Weights & Biases where they are asked for, with their own settings (``MLFLOW_TRACKING_URI``,
+Weights & Biases if requested, with their own settings (``MLFLOW_TRACKING_URI``,
 ``WANDB_MODE``, ...), else inside the run folder too.
 """
 

@@ -18,7 +18,7 @@ def test_ctrl_c_saves_and_the_printed_command_goes_on(rings: Path) -> None:
     said = stopped_by_ctrl_c(words, Path("stopped/search/history.jsonl"))
     last = said.strip().splitlines()[-1]
     assert last.startswith("stopped at epoch "), said
-    command = shlex.split(last.partition("go on with: ")[2])
+    command = shlex.split(last.partition("resume with: ")[2])
     assert command == ["python", "-m", "gnas", *words, "--resume"]
     ended = gnas(*command[3:])
     assert ended.code == 0, ended

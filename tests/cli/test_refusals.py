@@ -118,8 +118,8 @@ def test_a_folder_another_process_works_in(rings: Path, finished: tuple[Path, En
             1,
             "error: unexpected ZeroDivisionError: division by zero (GNAS_DEBUG=1",
         ),
-        (Interrupted("stopped at epoch 2, step 1"), 130, "stopped at epoch 2, step 1; go on with: gnas search"),
-        (KeyboardInterrupt(), 130, "stopped at once, the last checkpoint is kept; go on with: gnas search"),
+        (Interrupted("stopped at epoch 2, step 1"), 130, "stopped at epoch 2, step 1; resume with: gnas search"),
+        (KeyboardInterrupt(), 130, "stopped at once, the last checkpoint is kept; resume with: gnas search"),
     ],
 )
 def test_failures(rings: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, said: str) -> None:

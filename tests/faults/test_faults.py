@@ -71,7 +71,7 @@ def test_a_small_disk_that_fills_up(place: Path, starter: Nursery) -> None:
         assert starter.wait() == 1
         said = starter.said().strip().splitlines()[-2]
         assert said.startswith("error: ")
-        assert said.endswith("No space left on device; free some space, then go on with --resume")
+        assert said.endswith("No space left on device; free some space, then continue with --resume")
         remount("size=20m")
         starter.start(*words, "--resume")
         assert starter.wait() == 0, starter.said()

@@ -1,7 +1,7 @@
 """Compiles every Triton kernel that a search step and a training step start, for a GPU that need not be there.
 
 Run by test_kernels_compile.py in a process of its own. A launch compiles and does not run: what the kernels would have written
-stays as it was allocated, and the steps go on with that. Prints the kernels compiled, one a line.
+stays as it was allocated, and the steps go on with that. Prints the kernels compiled, one per line.
 """
 
 import dataclasses
