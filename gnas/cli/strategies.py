@@ -68,7 +68,7 @@ def strategy_names(text: str) -> tuple[str, ...]:
 
 
 def search_budget(settings: Settings, asked: Asked) -> SearchBudget:
-    """The budget asked for; by default gradient strategies can search as long as the settings say."""
+    """The requested budget; by default gradient strategies can search as long as the settings say."""
     each, count = asked.trial_epochs or TRIAL_EPOCHS, asked.derivations or DERIVATIONS
     epochs = asked.epochs or settings.search.epochs + each * count
     return SearchBudget(

@@ -209,7 +209,7 @@ def as_points(name: str, seed: int, records: Sequence[Record], higher_is_better:
 
 @dataclass(frozen=True)
 class Moment:
-    """A search at one of its epochs: what it has cost, and the network it stands for."""
+    """A search at one of its epochs: its cost so far, and the network of its alphas."""
 
     epochs: int
     seconds: float
