@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from functools import partial
 
 import torch
 from norms import drawn
@@ -82,7 +83,9 @@ def trained_to_the_end(
 ) -> dict[str, object]:
     """What a found network gives, from two seeds."""
     config = train_config(settings, benchmark.patience)
-    trained = train_seeds(found(genotype, benchmark, settings).build, benchmark, config, TRAININGS, device=device)
+    trained = train_seeds(
+        partial(found(genotype, benchmark, settings).build, benchmark.task), benchmark, config, TRAININGS, device=device
+    )
     return {
         "weights": trained.results[0].num_weights,
         "val": trained.val,

@@ -14,6 +14,7 @@ Test is read at the best epoch by validation.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import torch
 from norms import CELLS, drawn
@@ -48,7 +49,7 @@ def main() -> None:
                     epochs=chosen.epochs, batch_size=64, lr=chosen.lr, precise_norms=8
                 )
                 one = candidate(network, benchmark, budget)
-                result = train(one.build, benchmark, config, 41, device=chosen.device)
+                result = train(partial(one.build, benchmark.task), benchmark, config, 41, device=chosen.device)
                 rows.add(
                     dataset=name,
                     graphs=len(benchmark.train),

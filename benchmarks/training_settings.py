@@ -14,6 +14,7 @@ import argparse
 import dataclasses
 import itertools
 import statistics
+from functools import partial
 
 import torch
 import yaml
@@ -42,7 +43,13 @@ def main() -> None:
     names = [name for name, _ in chosen.set]
     for values in itertools.product(*(values for _, values in chosen.set)):
         changes = dict(zip(names, values, strict=True))
-        result = train(candidate.build, benchmark, base.with_(**changes), chosen.seed, device=chosen.device)
+        result = train(
+            partial(candidate.build, benchmark.task),
+            benchmark,
+            base.with_(**changes),
+            chosen.seed,
+            device=chosen.device,
+        )
         rows.add(
             dataset=chosen.dataset,
             graphs=len(benchmark.train),

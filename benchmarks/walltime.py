@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,7 @@ def child(chosen: argparse.Namespace) -> None:
     clock.begin()
     config = train_config(settings, benchmark.patience).with_(epochs=chosen.train_epochs)
     spread = gnas.train_seeds(
-        found(result.genotype, benchmark, settings).build,
+        partial(found(result.genotype, benchmark, settings).build, benchmark.task),
         benchmark,
         config,
         settings.training.seeds[: chosen.seeds],

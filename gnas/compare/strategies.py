@@ -3,9 +3,9 @@
 Every point is a discrete network that was trained from scratch for ``trial_epochs`` epochs on the whole training split,
 by the same optimiser, batch and rate, and judged by its best epoch on validation. A strategy by trials gives a point
 for each trial. A gradient strategy pays for the epochs of its supernet, and at ``derivations`` moments, evenly spread over
-its search, the network its alphas stand for is trained like a trial and paid for like one; a network it already
-tried costs nothing again. All have the same number of epochs to spend, and no strategy gets more weights: a strategy that
-chooses widths itself (``GraphNAS``) has at most as many as the heaviest network of the space.
+its search, the network of its alphas is trained like a trial, at the same cost. A network that it already tried costs
+nothing again. All strategies have the same number of epochs and the same limit on weights: a strategy that chooses
+widths itself (``GraphNAS``) has at most as many weights as the largest network of the space.
 
 An epoch is not the same work for all: one of a supernet evaluates every candidate, but passes over half of the training
 graphs (``Darts``: over both halves). So seconds are counted too. They are those of the epochs themselves, recording and
