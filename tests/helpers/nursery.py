@@ -25,7 +25,7 @@ import jinja2  # noqa: F401 - what a report or a data file would import in every
 import matplotlib.backends.backend_svg  # noqa: F401
 import torch
 
-from gnas.cli import app, begin, job, show  # noqa: F401 - imported before the first fork
+from gnas.cli import app, job, prepare, show  # noqa: F401 - imported before the first fork
 from gnas.data.benchmarks import DATASETS, images
 from gnas.report import html, pictures  # noqa: F401
 
