@@ -11,13 +11,20 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
+import gnas
 from gnas.errors import InputError
 from gnas.jobs.messages import LAST, Died, Message, Order, UnknownMessage, read_message
 from gnas.jobs.pools import Receive, Task
 
+# The current folder is not a place to import from: a yaml.py that lies there must not run. ``-P`` needs Python 3.11.
+WORKER = (
+    "import sys; sys.path[:] = [*(path for path in sys.path if path), sys.argv.pop()]; "
+    "from gnas.jobs.worker import main; main()"
+)
 GRACE = 15.0  # seconds for a worker to end its step and save
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -91,7 +98,7 @@ class _Worker:
         self.key: int | None = None  # of its job
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "gnas.jobs.worker"],
+            [sys.executable, "-c", WORKER, str(Path(gnas.__file__).parents[1])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,

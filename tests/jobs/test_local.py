@@ -112,3 +112,17 @@ def test_more_gpus_than_there_are_is_an_error() -> None:
         share_gpus(3, 1, ["a", "b"])
     with pytest.raises(InputError, match="need 1; this machine has 0 GPUs"):
         share_gpus(2, 0.5, [])
+
+
+def test_workers_import_nothing_from_the_current_folder(
+    tmp_path: Path, reference: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    for name in ("yaml", "json", "numpy", "torch"):
+        (place / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    monkeypatch.chdir(place)
+    with open_runner(tmp_path / "run", "local:1") as runner:
+        train_all(tmp_path / "run", runner)
+    assert not (tmp_path / "ran").exists()
+    assert trained(tmp_path / "run") == trained(reference)
