@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 import types
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import small
-from builders import path_graphs
+from builders import change_facts, path_graphs
 from terminal import gnas as run_gnas
 from typer.testing import CliRunner
 
@@ -20,32 +19,13 @@ from gnas import plugins
 from gnas.cli.data import data_app
 from gnas.data import NAMES, load
 from gnas.data.benchmark import SPLIT_NAMES
-from gnas.data.benchmarks import DATASETS, find_facts, list_benchmarks
+from gnas.data.benchmarks import find_facts, list_benchmarks
 from gnas.data.benchmarks.sources import Request
 from gnas.errors import InputError
 
 runner = CliRunner()
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nothing is written outside the test's folder, nothing is downloaded."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("GNAS_OFFLINE", "1")
-    return tmp_path / "cache/gnas/data"
-
-
-def change_facts(monkeypatch: pytest.MonkeyPatch, name: str, **changes: object) -> None:
-    dataset = DATASETS[name]
-    facts = dataclasses.replace(dataset.facts, **changes)
-    monkeypatch.setitem(DATASETS, name, dataclasses.replace(dataset, facts=facts))
-
-
-@pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PATTERN and CLUSTER of a few graphs."""
-    for name in ("pattern", "cluster"):
-        change_facts(monkeypatch, name, graphs=(20, 10, 10), nodes=40 * 118, tolerance=0.2, slack=60)
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def test_names() -> None:

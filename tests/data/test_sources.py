@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from builders import change_facts
 from torch_geometric.data import Data
 
 from gnas.data import load
@@ -19,26 +19,7 @@ from gnas.data.storage import read_arrays, write_arrays
 from gnas.errors import InputError
 from gnas.tensors import write_tensors
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nothing is written outside the test's folder, nothing is downloaded."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("GNAS_OFFLINE", "1")
-    return tmp_path / "cache/gnas/data"
-
-
-def change_facts(monkeypatch: pytest.MonkeyPatch, name: str, **changes: object) -> None:
-    dataset = DATASETS[name]
-    facts = dataclasses.replace(dataset.facts, **changes)
-    monkeypatch.setitem(DATASETS, name, dataclasses.replace(dataset, facts=facts))
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PATTERN and CLUSTER of a few graphs."""
-    for name in ("pattern", "cluster"):
-        change_facts(monkeypatch, name, graphs=(20, 10, 10), nodes=40 * 118, tolerance=0.2, slack=60)
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def test_the_data_root_is_the_argument_then_the_variable_then_the_cache(
@@ -51,7 +32,7 @@ def test_the_data_root_is_the_argument_then_the_variable_then_the_cache(
     assert find_data_root(tmp_path / "asked") == tmp_path / "asked"
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("few")
 def test_a_prepared_file_of_version_0_1_is_read_and_stored_anew(tmp_path: Path) -> None:
     good = load("pattern", data_root=tmp_path)
     path = tmp_path / "pattern/pattern.safetensors"
@@ -64,7 +45,7 @@ def test_a_prepared_file_of_version_0_1_is_read_and_stored_anew(tmp_path: Path) 
     assert load("pattern", data_root=tmp_path).source.startswith("prepared: pattern/pattern.safetensors (from prepared")
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("few")
 def test_a_generated_benchmark_is_kept_and_read_back(tmp_path: Path) -> None:
     first, again = (load("pattern", data_root=tmp_path) for _ in range(2))
     assert first.source == "generator: drawn from the seed"
@@ -78,7 +59,7 @@ def test_a_generated_benchmark_is_kept_and_read_back(tmp_path: Path) -> None:
     assert (tmp_path / "pattern/pattern-seed1.safetensors").is_file()
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("few")
 def test_a_read_only_root_is_left_alone(tmp_path: Path, own_cache: Path) -> None:
     root = tmp_path / "data"
     (root / "cluster").mkdir(parents=True)
@@ -90,7 +71,7 @@ def test_a_read_only_root_is_left_alone(tmp_path: Path, own_cache: Path) -> None
     assert load("cluster", data_root=root).source.startswith("prepared")
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("fault", ["cut", "flip", "other", "format", "short"])
 def test_a_broken_prepared_file_is_said_and_built_again(fault: str, tmp_path: Path) -> None:
     good, path = load("cluster", data_root=tmp_path), tmp_path / "cluster/cluster.safetensors"
@@ -174,7 +155,7 @@ def test_a_download_is_the_third_source(name: str, tmp_path: Path, monkeypatch: 
         assert benchmark.train.x[1].tolist() == pytest.approx([0.5, 1 / 12, 1 / 24], abs=1e-4)
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("few")
 def test_a_failing_download_gives_way_to_the_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(name: str, split: str, folder: Path) -> Iterable[Data]:
         raise OSError("no network\nat all")

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from gnas.data.benchmarks import DATASETS
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 
@@ -120,3 +121,10 @@ class one_line:
         for word in self.words:
             assert word in text, text
         return handled
+
+
+def change_facts(monkeypatch: pytest.MonkeyPatch, name: str, **changes: object) -> None:
+    """Replace published facts of a benchmark until the test ends."""
+    dataset = DATASETS[name]
+    facts = dataclasses.replace(dataset.facts, **changes)
+    monkeypatch.setitem(DATASETS, name, dataclasses.replace(dataset, facts=facts))
