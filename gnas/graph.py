@@ -81,6 +81,9 @@ class GraphBatch:
     target_mask: Tensor | None = None  # rows of y that count; None: all of them
     edge_attr: Tensor | None = None
     pos: Tensor | None = None
+    node_pe: Tensor | None = None  # [N, P] encodings of nodes: walks, then Laplacian eigenvectors
+    edge_pe: Tensor | None = None  # [E, Q] encodings of edges: walks between the two ends
+    graph_attr: Tensor | None = None  # [G, F] features of whole graphs, standardised
     edge_order: Tensor | None = None  # position of each sorted edge in the caller's edge_index
 
     @property
@@ -97,9 +100,13 @@ class GraphBatch:
 
     @staticmethod
     def from_edges(
-        x: Tensor, edge_index: Tensor, batch: Tensor | None = None, num_graphs: int | None = None
+        x: Tensor,
+        edge_index: Tensor,
+        batch: Tensor | None = None,
+        num_graphs: int | None = None,
+        edge_attr: Tensor | None = None,
     ) -> GraphBatch:
-        """A batch from PyG's tensors: ``x``, ``edge_index`` and, for several graphs, ``batch``."""
+        """A batch from PyG's tensors: ``x``, ``edge_index``, ``edge_attr`` and, for several graphs, ``batch``."""
         if x.dim() == 1:
             x = x[:, None]
         if batch is None:
@@ -108,8 +115,12 @@ class GraphBatch:
             _check_edges(edge_index, batch, x.size(0))
         if num_graphs is None:
             num_graphs = int(batch.max()) + 1 if batch.numel() else 0
+        if edge_attr is not None and edge_attr.size(0) != edge_index.size(1):
+            raise InputError(f"edge_attr has {edge_attr.size(0)} rows; edge_index has {edge_index.size(1)} edges")
         neighbors, order = Neighbors.from_edges(edge_index, x.size(0), x.size(0))
-        return GraphBatch(x, neighbors, Neighbors.members(batch, num_graphs), edge_order=order)
+        members = Neighbors.members(batch, num_graphs)
+        edge_attr = None if edge_attr is None else edge_attr[order]
+        return GraphBatch(x, neighbors, members, edge_attr=edge_attr, edge_order=order)
 
     @staticmethod
     def from_pyg(data: Data) -> GraphBatch:
@@ -117,9 +128,9 @@ class GraphBatch:
         if data.x is None:
             raise InputError("the graph has no node features: set data.x (categories as integers, or floats)")
         batch = GraphBatch.from_edges(
-            data.x, data.edge_index, getattr(data, "batch", None), getattr(data, "num_graphs", 1)
+            data.x, data.edge_index, getattr(data, "batch", None), getattr(data, "num_graphs", 1), data.edge_attr
         )
-        return dataclasses.replace(batch, y=data.y)
+        return dataclasses.replace(batch, y=data.y, graph_attr=getattr(data, "graph_attr", None))
 
 
 def _check_edges(edge_index: Tensor, batch: Tensor, num_nodes: int) -> None:
@@ -151,6 +162,9 @@ class GraphSet:
     mask: Tensor | None = None
     edge_attr: Tensor | None = None
     pos: Tensor | None = None
+    node_pe: Tensor | None = None  # [N, P] encodings of nodes: walks, then Laplacian eigenvectors
+    edge_pe: Tensor | None = None  # [E, Q] encodings of edges: walks between the two ends
+    graph_attr: Tensor | None = None  # [G, F] features of whole graphs, standardised
     sample_neighbors: tuple[int, ...] = ()
 
     def __len__(self) -> int:
@@ -197,6 +211,7 @@ class GraphSet:
         mask: Tensor | None = None,
         edge_attr: Tensor | None = None,
         pos: Tensor | None = None,
+        graph_attr: Tensor | None = None,
     ) -> GraphSet:
         """Sort each graph's edges by (target, source) and store node numbers as small integers."""
         node_ptr, edge_ptr = node_ptr.long(), edge_ptr.long()
@@ -210,7 +225,8 @@ class GraphSet:
         if level == "edge":
             y, mask = y[order], None if mask is None else mask[order]
         edge_attr = None if edge_attr is None else edge_attr[order]
-        return GraphSet(x, edge_index[:, order].to(small), node_ptr, edge_ptr, y, level, mask, edge_attr, pos)
+        edges = edge_index[:, order].to(small)
+        return GraphSet(x, edges, node_ptr, edge_ptr, y, level, mask, edge_attr, pos, graph_attr=graph_attr)
 
     @staticmethod
     def from_data(graphs: Sequence[Data], level: str = "graph") -> GraphSet:
@@ -238,7 +254,7 @@ class GraphSet:
 
         one = self.select(torch.tensor([index % len(self)]))
         data = Data(x=one.x, edge_index=one.edge_index.long(), y=one.y)
-        for name in ("mask", "edge_attr", "pos"):
+        for name in ("mask", "edge_attr", "pos", "node_pe", "edge_pe", "graph_attr"):
             value = getattr(one, name)
             if value is not None:
                 data[name] = value
@@ -264,6 +280,9 @@ class GraphSet:
             take(self.mask, rows),
             take(self.edge_attr, edges),
             take(self.pos, nodes),
+            take(self.node_pe, nodes),
+            take(self.edge_pe, edges),
+            take(self.graph_attr, ids),
             self.sample_neighbors,
         )
 
@@ -274,9 +293,8 @@ class GraphSet:
         edge_index = self.edge_index.long() + shift
         neighbors, _ = Neighbors.from_edges(edge_index, self.num_nodes, self.num_nodes)
         members = Neighbors.members(graph, len(self))
-        return GraphBatch(
-            self.x, neighbors, members, self.y, target_mask=self.mask, edge_attr=self.edge_attr, pos=self.pos
-        )
+        kept = {name: getattr(self, name) for name in ("edge_attr", "pos", "node_pe", "edge_pe", "graph_attr")}
+        return GraphBatch(self.x, neighbors, members, self.y, target_mask=self.mask, **kept)
 
 
 def _rows(ptr: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:

@@ -30,7 +30,7 @@ BENCHMARK, GRAPHS, ARRAYS = "gnas-benchmark-2", "gnas-graphs-2", "gnas-arrays-2"
 SUFFIXES = (".safetensors", ".npz")
 TENSORS = tuple(f.name for f in fields(GraphSet) if f.name not in ("level", "sample_neighbors"))
 OPTIONAL = tuple(f.name for f in fields(GraphSet) if f.default is None)
-LATER = ("structure", "structure_center", "structure_scale")  # parts of a task that the first files do not have
+FIRST = {f.name for f in fields(Task)[:11]}  # parts of a task that every file has; later versions added the others
 
 # -- benchmarks ----------------------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ def _read_task(values: Any, where: str) -> Task:
     content: dict[str, Any] = {}
     hints = get_type_hints(Task)
     for field in fields(Task):
-        if field.name in LATER and field.name not in values:
+        if field.name not in FIRST and field.name not in values:
             continue
         value = values.pop(field.name, None)
         several = get_origin(hints[field.name]) is tuple

@@ -12,9 +12,12 @@ from torch import Tensor, nn
 from gnas.arch.graphnas import GraphNASArchitecture, LayerChoice
 from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels.aggregate import aggregate, edge_scores, weighted_sum
-from gnas.model.baselines.base import BatchNorm, Edges
+from gnas.model.edges import Edges
+from gnas.model.encoder import Encoder
+from gnas.model.head import Head
 from gnas.model.network import GraphModule
-from gnas.model.task import Encoder, Head, Task
+from gnas.model.stacked import BatchNorm
+from gnas.model.task import Task
 
 POOL = 128  # hidden width of the perceptron behind the pooling aggregators
 SLOPE = 0.2

@@ -14,9 +14,11 @@ from gnas.arch.genotype import CellGenotype, Genotype
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.model.cell import Cell
+from gnas.model.encoder import Encoder
+from gnas.model.head import Head
 from gnas.model.operations import variant
 from gnas.model.stage import CellConfig, OperationTypes
-from gnas.model.task import Encoder, Head, Task
+from gnas.model.task import Task
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

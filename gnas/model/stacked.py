@@ -87,6 +87,23 @@ class StackedBatchNorm(nn.Module):
         return fused.norm_relu_mix(y, self.weight, self.bias, weights, targets, running, before, self.training)
 
 
+class BatchNorm(StackedBatchNorm):
+    """Batch normalisation of ``[rows, channels]`` over the rows that ``mask`` keeps; no rows have no statistics."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(1, channels)
+        self.alone = fused.Groups([0])
+
+    def forward(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
+        return super().forward(h[None], mask)[0] if h.size(0) or distributed.norms_are_shared() else h
+
+    def relu(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The same and ReLU as one function where that serves: on long edge lists this is most of the time."""
+        if fused.serves(self.training) and h.size(0):
+            return self.relu_mix(h[None], mask, None, self.alone)[0]
+        return F.relu(self(h, mask))
+
+
 def _mixed(active: Tensor, weights: Tensor | None, targets: fused.Groups) -> Tensor:
     """The weighted sum of operations into their targets."""
     hits = (targets.of == torch.arange(targets.count, device=active.device)[:, None]).to(active.dtype)

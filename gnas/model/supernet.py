@@ -12,10 +12,12 @@ from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.arch.space import SearchSpace, SpaceLink
 from gnas.graph import GraphBatch
 from gnas.model.cell import Cell
+from gnas.model.encoder import Encoder
+from gnas.model.head import Head
 from gnas.model.network import GraphModule, Network
 from gnas.model.operations import variant
 from gnas.model.stage import CellConfig, OperationTypes
-from gnas.model.task import Encoder, Head, Task
+from gnas.model.task import Task
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,17 @@
-"""A task: what is predicted, its encoder, head, loss, metric and direction."""
+"""A task: what is read, what is predicted, its loss, metric and direction."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch
-from gnas.kernels.aggregate import aggregate
-from gnas.model.structure import MEASURES, compute_measures
+from gnas.model.structure import MEASURES
 
 LEVELS = ("graph", "node", "edge")
 KINDS = ("regression", "classification")
@@ -25,7 +23,7 @@ METRICS = {
     "regression": ("mae", "rmse"),
     "classification": ("accuracy", "class_accuracy"),
 }
-READOUTS = ("mean", "sum", "max")
+READOUTS = ("mean", "sum", "max", "mean_max")
 UNITS = {"mae": "MAE", "rmse": "RMSE", "accuracy": "accuracy %", "class_accuracy": "class-averaged accuracy %"}
 
 Total = Callable[[Tensor], Tensor]
@@ -53,6 +51,10 @@ class Task:
     ``in_channels`` counts the columns. ``center`` and ``scale`` standardise regression targets for training; losses are
     computed in the standardised unit, metrics in the unit of the target. ``structure`` names measures that nodes read too
     (``gnas.model.structure``), ``structure_center`` and ``structure_scale`` standardise it.
+
+    ``edge_categories`` or ``edge_channels`` describe ``edge_attr`` in the same way; both are empty if edges have no
+    columns. ``graph_channels`` counts the columns of ``graph_attr``. ``walks`` (steps of a random walk from a node to
+    itself) and ``laplacian`` (eigenvectors) are the columns of ``node_pe``, ``edge_walks`` those of ``edge_pe``.
     """
 
     level: str
@@ -69,6 +71,12 @@ class Task:
     structure: tuple[str, ...] = ()
     structure_center: tuple[float, ...] = ()
     structure_scale: tuple[float, ...] = ()
+    edge_categories: tuple[int, ...] = ()
+    edge_channels: int = 0
+    graph_channels: int = 0
+    walks: int = 0
+    laplacian: int = 0
+    edge_walks: int = 0
 
     def __post_init__(self) -> None:
         choose(self.level, LEVELS, "task level")
@@ -88,10 +96,17 @@ class Task:
             raise InputError(
                 "a task reads either categories or in_channels continuous features; give exactly one of them"
             )
+        if self.edge_categories and self.edge_channels:
+            raise InputError("edges have either edge_categories or edge_channels continuous features, not both")
 
     @property
     def higher_is_better(self) -> bool:
         return self.kind == "classification"
+
+    @property
+    def reads_edges(self) -> bool:
+        """Whether edges have columns or encodings."""
+        return bool(self.edge_categories or self.edge_channels or self.edge_walks)
 
     @property
     def needs_batch(self) -> bool:
@@ -202,78 +217,3 @@ class Task:
 def _masked_mean(values: Tensor, mask: Tensor, total: Total) -> Tensor:
     rows = values if values.dim() == 1 else values.mean(-1)
     return (rows * mask).sum() / total(mask.sum()).clamp_min(1)
-
-
-class Encoder(nn.Module):
-    """Input columns to node embeddings: a sum of embeddings for categories, a linear map for features.
-
-    A linear map of the measures that the task's ``structure`` names is added.
-    """
-
-    def __init__(self, task: Task, channels: int) -> None:
-        super().__init__()
-        self.categories = task.categories
-        if task.categories:
-            self.weight = nn.Parameter(torch.randn(sum(task.categories), channels))
-            starts = torch.tensor([0, *task.categories[:-1]]).cumsum(0)
-            self.register_buffer("starts", starts, persistent=False)
-        else:
-            self.linear = nn.Linear(task.in_channels, channels)
-        self.structure = task.structure
-        if self.structure:
-            self.measured = nn.Linear(len(self.structure), channels, bias=False)
-            # Zeros at first: a random map of measures that all nodes have would hide a rare category.
-            nn.init.zeros_(self.measured.weight)
-            self.register_buffer("center", torch.tensor(task.structure_center), persistent=False)
-            self.register_buffer("scale", torch.tensor(task.structure_scale), persistent=False)
-
-    starts: Tensor
-    center: Tensor
-    scale: Tensor
-
-    def forward(self, batch: GraphBatch) -> Tensor:
-        h = self._read(batch.x)
-        if not self.structure:
-            return h
-        around = (compute_measures(batch, self.structure, self.center.dtype) - self.center) / self.scale
-        return h + self.measured(around)
-
-    def _read(self, x: Tensor) -> Tensor:
-        columns = len(self.categories) or self.linear.in_features
-        if x.dim() != 2 or x.size(1) != columns:
-            # A wrong number of columns could be broadcast and give meaningless results.
-            kind = f"categories ({', '.join(map(str, self.categories))} values)" if self.categories else "features"
-            shape = "x".join(map(str, x.shape))
-            raise InputError(f"x has shape {shape}; this network reads [nodes, {columns}]: {columns} columns of {kind}")
-        if not self.categories:
-            return self.linear(x.to(self.linear.weight.dtype))
-        rows = x.long() + self.starts
-        # A product with one-hot rows is deterministic on every device; an embedding's backward is not.
-        hot = rows.new_zeros(x.size(0), self.weight.size(0), dtype=self.weight.dtype)
-        return hot.scatter_(1, rows, 1.0) @ self.weight
-
-
-class Head(nn.Module):
-    """Node embeddings to outputs: readout over the graph (or the two ends of an edge), then an MLP.
-
-    Widths d, d/2, d/4, out as in the benchmark; ``equal=True`` keeps all hidden widths d with one layer more, as the
-    authors' code does.
-    """
-
-    def __init__(self, task: Task, channels: int, equal: bool = False) -> None:
-        super().__init__()
-        self.task = task
-        width = 2 * channels if task.level == "edge" else channels
-        hidden = [channels] * 3 if equal else [max(channels // 2, 1), max(channels // 4, 1)]
-        sizes = [width, *hidden, task.num_outputs]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
-
-    def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
-        if self.task.level == "graph":
-            h = aggregate(h, batch.members, self.task.readout)
-        elif self.task.level == "edge":
-            edges = batch.neighbors
-            h = torch.cat([h.index_select(0, edges.source), h.index_select(0, edges.target)], dim=1)
-        for layer in self.layers[:-1]:
-            h = F.relu(layer(h))
-        return self.layers[-1](h)

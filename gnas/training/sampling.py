@@ -178,6 +178,8 @@ class SampledStore(Store):
             torch.arange(count) < ids.numel(),
             None if graphs.edge_attr is None else graphs.edge_attr[part.edge],
             None if graphs.pos is None else graphs.pos[part.node],
+            None if graphs.node_pe is None else graphs.node_pe[part.node],
+            None if graphs.edge_pe is None else graphs.edge_pe[part.edge],
         )
         return batch if self.device.type == "cpu" else moved(batch, self.device)
 

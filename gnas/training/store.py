@@ -98,9 +98,14 @@ class GraphStore(Store):
         self.y = place(torch.cat([y, y.new_zeros(1, *y.shape[1:])]))
         mask = torch.ones(y.size(0), dtype=torch.bool) if graphs.mask is None else graphs.mask
         self.mask = place(torch.cat([mask, torch.zeros(1, dtype=torch.bool)]))
-        attr = graphs.edge_attr
-        self.edge_attr = None if attr is None else place(torch.cat([attr, attr.new_zeros(1, *attr.shape[1:])]))
+
+        def extended(value: Tensor | None) -> Tensor | None:
+            return None if value is None else place(torch.cat([value, value.new_zeros(1, *value.shape[1:])]))
+
+        self.edge_attr, self.edge_pe = extended(graphs.edge_attr), extended(graphs.edge_pe)
+        self.graph_attr = extended(graphs.graph_attr)
         self.pos = None if graphs.pos is None else place(graphs.pos)
+        self.node_pe = None if graphs.node_pe is None else place(graphs.node_pe)
 
     def __len__(self) -> int:
         return len(self.graphs)
@@ -197,14 +202,21 @@ class GraphStore(Store):
             mask,
             None if self.edge_attr is None else self.edge_attr[edge],
             None if self.pos is None else self.pos[node],
+            None if self.node_pe is None else self.node_pe[node],
+            None if self.edge_pe is None else self.edge_pe[edge],
+            None if self.graph_attr is None else self.graph_attr[self._graph_rows(ids)],
         )
         return batch if self.resident else moved(batch, self.device)
+
+    def _graph_rows(self, ids: Tensor) -> Tensor:
+        """The rows of the graphs, and the row of the dummy graph that owns the padding."""
+        return torch.cat([ids, ids.new_full((1,), len(self))])
 
     def _targets(
         self, ids: Tensor, nodes: _Places, edges: _Places, node: Tensor, edge: Tensor
     ) -> tuple[Tensor, Tensor]:
         if self.level == "graph":
-            rows = torch.cat([ids, ids.new_full((1,), len(self))])
+            rows = self._graph_rows(ids)
             return self.y[rows], self.mask[rows]
         rows, real = (node, nodes.real) if self.level == "node" else (edge, edges.real)
         return self.y[rows], self.mask[rows] & real

@@ -14,7 +14,8 @@ import torch
 from gnas.model.network import GraphModule
 from gnas.model.operations import Operation
 from gnas.strategies.base import SearchResult
-from gnas.model.task import Encoder, Head
+from gnas.model.encoder import Encoder
+from gnas.model.head import Head
 
 
 class Shift(Operation):

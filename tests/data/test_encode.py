@@ -7,7 +7,8 @@ from builders import assert_equal, citation_graph, one_line, path_graphs
 from torch_geometric.data import Data
 
 from gnas.data.own.load import encode_graphs, load_own
-from gnas.model.task import Encoder, Head
+from gnas.model.encoder import Encoder
+from gnas.model.head import Head
 from gnas.training.store import GraphStore
 
 

@@ -12,8 +12,8 @@ from torch_geometric.data import Batch
 from gnas.arch.graphnas import ACTIVATIONS as NAMES
 from gnas.arch.graphnas import AGGREGATORS, ATTENTIONS, GraphNASArchitecture, LayerChoice
 from gnas.graph import GraphBatch
-from gnas.model.baselines.base import Edges
 from gnas.model.build import build_network
+from gnas.model.edges import Edges
 from gnas.model.graphnas import ACTIVATIONS, GraphNASLayer, GraphNASNetwork, count_weights
 from gnas.model.task import Task
 

@@ -20,10 +20,11 @@ from gnas.data.storage import load_benchmark, save_benchmark
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.model import baselines
+from gnas.model.encoder import Encoder
 from gnas.model.network import Network
 from gnas.model.structure import compute_measures, compute_moments
 from gnas.model.supernet import Supernet
-from gnas.model.task import Encoder, Task
+from gnas.model.task import Task
 from gnas.run.models import task_from
 
 AROUND = {"structure": ("size", "degree"), "structure_center": (1.0, 0.5), "structure_scale": (2.0, 0.25)}

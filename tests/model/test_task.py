@@ -13,7 +13,9 @@ from torch_geometric.data import Batch
 
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
-from gnas.model.task import LOSSES, METRICS, Encoder, Head, Task
+from gnas.model.encoder import Encoder
+from gnas.model.head import Head
+from gnas.model.task import LOSSES, METRICS, Task
 
 
 def batch_of(y: np.ndarray, mask: np.ndarray | None = None) -> GraphBatch:

@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate, weighted_sum
-from gnas.model.baselines.base import Baseline, BatchNorm, Edges, stack
+from gnas.model.baselines.base import Baseline, stack
+from gnas.model.edges import Edges
+from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
 

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from gnas.errors import choose
 from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels.aggregate import aggregate, inverse_degree, symmetric_scales
-from gnas.model.baselines.base import Baseline, BatchNorm, stack
+from gnas.model.baselines.base import Baseline, stack
+from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
 NORMALIZATIONS = ("symmetric", "mean")

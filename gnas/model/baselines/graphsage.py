@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate
-from gnas.model.baselines.base import Baseline, BatchNorm, stack
+from gnas.model.baselines.base import Baseline, stack
+from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
 

@@ -8,7 +8,9 @@ from torch_geometric.data import Batch
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate
-from gnas.model.baselines.base import Baseline, BatchNorm, Edges, stack
+from gnas.model.baselines.base import Baseline, stack
+from gnas.model.edges import Edges
+from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
 

@@ -10,8 +10,8 @@ from torch_geometric.nn import GATConv
 
 from gnas.graph import GraphBatch
 from gnas.model.baselines import GAT
-from gnas.model.baselines.base import Edges
 from gnas.model.baselines.gat import GATLayer
+from gnas.model.edges import Edges
 from gnas.model.task import Task
 
 TASK = Task("node", "regression", 2, in_channels=4)

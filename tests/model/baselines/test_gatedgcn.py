@@ -7,8 +7,8 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from gnas.model.baselines import GatedGCN
-from gnas.model.baselines.base import BatchNorm
 from gnas.model.baselines.gatedgcn import GatedGCNLayer
+from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
 TASK = Task("node", "regression", 2, in_channels=4)

@@ -10,7 +10,7 @@ from torch_geometric.nn import GINConv, global_add_pool
 
 from gnas.graph import GraphBatch
 from gnas.model.baselines import GIN
-from gnas.model.baselines.base import BatchNorm
+from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
 

@@ -10,8 +10,8 @@ from torch_geometric.nn import GMMConv
 
 from gnas.graph import GraphBatch
 from gnas.model.baselines import MoNet
-from gnas.model.baselines.base import Edges
 from gnas.model.baselines.monet import MoNetLayer
+from gnas.model.edges import Edges
 from gnas.model.task import Task
 
 TASK = Task("node", "regression", 2, in_channels=4)

@@ -1,0 +1,155 @@
+"""Input columns to embeddings: of nodes, of edges, and of their encodings."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gnas.errors import InputError
+from gnas.graph import GraphBatch
+from gnas.model.stacked import BatchNorm
+from gnas.model.structure import compute_measures
+from gnas.model.task import Task
+
+
+def embed_categories(x: Tensor, weight: Tensor, starts: Tensor) -> Tensor:
+    """The sum of the embeddings of each row's categories; ``starts`` has the first row of ``weight`` of each column."""
+    rows = x.long() + starts
+    # A product with one-hot rows is deterministic on every device; an embedding's backward is not.
+    hot = rows.new_zeros(x.size(0), weight.size(0), dtype=weight.dtype)
+    return hot.scatter_(1, rows, 1.0) @ weight
+
+
+class Encoder(nn.Module):
+    """Input columns to node embeddings: a sum of embeddings for categories, a linear map for features.
+
+    Linear maps of the measures that the task's ``structure`` names and of the encodings of nodes are added.
+    """
+
+    def __init__(self, task: Task, channels: int) -> None:
+        super().__init__()
+        self.categories = task.categories
+        if task.categories:
+            self.weight = nn.Parameter(torch.randn(sum(task.categories), channels))
+            starts = torch.tensor([0, *task.categories[:-1]]).cumsum(0)
+            self.register_buffer("starts", starts, persistent=False)
+        else:
+            self.linear = nn.Linear(task.in_channels, channels)
+        self.structure = task.structure
+        if self.structure:
+            self.measured = nn.Linear(len(self.structure), channels, bias=False)
+            # Zeros at first: a random map of measures that all nodes have would hide a rare category.
+            nn.init.zeros_(self.measured.weight)
+            self.register_buffer("center", torch.tensor(task.structure_center), persistent=False)
+            self.register_buffer("scale", torch.tensor(task.structure_scale), persistent=False)
+        self.pe = PositionEncoder(task.walks, task.laplacian, channels) if task.walks or task.laplacian else None
+
+    starts: Tensor
+    center: Tensor
+    scale: Tensor
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        h = self._read(batch.x)
+        if self.structure:
+            around = (compute_measures(batch, self.structure, self.center.dtype) - self.center) / self.scale
+            h = h + self.measured(around)
+        return h if self.pe is None else h + self.pe(batch)
+
+    def _read(self, x: Tensor) -> Tensor:
+        columns = len(self.categories) or self.linear.in_features
+        if x.dim() != 2 or x.size(1) != columns:
+            # A wrong number of columns could be broadcast and give meaningless results.
+            kind = f"categories ({', '.join(map(str, self.categories))} values)" if self.categories else "features"
+            shape = "x".join(map(str, x.shape))
+            raise InputError(f"x has shape {shape}; this network reads [nodes, {columns}]: {columns} columns of {kind}")
+        if not self.categories:
+            return self.linear(x.to(self.linear.weight.dtype))
+        return embed_categories(x, self.weight, self.starts)
+
+
+class PositionEncoder(nn.Module):
+    """A linear map of the encodings of nodes: ``walks`` columns, normalised, and ``laplacian`` eigenvectors.
+
+    The sign of an eigenvector is arbitrary. In training it is drawn anew, for each graph and vector.
+    """
+
+    def __init__(self, walks: int, laplacian: int, channels: int) -> None:
+        super().__init__()
+        self.walks, self.laplacian = walks, laplacian
+        self.norm = BatchNorm(walks) if walks else None
+        self.linear = nn.Linear(walks + laplacian, channels, bias=False)
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        pe = batch.node_pe
+        if pe is None or pe.size(1) != self.walks + self.laplacian:
+            found = "none" if pe is None else str(pe.size(1))
+            raise InputError(
+                f"node_pe has {found} columns; this network reads {self.walks} of walks and {self.laplacian} of the Laplacian"
+            )
+        pe = pe.to(self.linear.weight.dtype)
+        parts = [] if self.norm is None else [self.norm(pe[:, : self.walks], batch.node_mask)]
+        if self.laplacian:
+            vectors = pe[:, self.walks :]
+            if self.training:
+                signs = torch.randint(0, 2, (batch.num_graphs + 1, self.laplacian), device=pe.device) * 2 - 1
+                vectors = vectors * signs.to(pe.dtype).index_select(0, batch.batch)
+            parts.append(vectors)
+        return self.linear(parts[0] if len(parts) == 1 else torch.cat(parts, dim=1))
+
+
+class EdgeEncoder(nn.Module):
+    """Edge columns to edge embeddings, in the order of ``batch.neighbors``.
+
+    Categories are embedded, features and the encodings of edges are mapped linearly. Without any of them every edge has
+    the same embedding, as in the benchmark.
+    """
+
+    def __init__(self, task: Task, channels: int) -> None:
+        super().__init__()
+        self.categories, self.features, self.walks = task.edge_categories, task.edge_channels, task.edge_walks
+        if self.categories:
+            self.weight = nn.Parameter(torch.randn(sum(self.categories), channels))
+            starts = torch.tensor([0, *self.categories[:-1]]).cumsum(0)
+            self.register_buffer("starts", starts, persistent=False)
+        if self.features:
+            self.linear = nn.Linear(self.features, channels)
+        if self.walks:
+            self.norm = BatchNorm(self.walks)
+            self.pe = nn.Linear(self.walks, channels, bias=False)
+        if not (self.categories or self.features or self.walks):
+            self.constant = nn.Linear(1, channels)
+
+    starts: Tensor
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        """``[edges, channels]``, or ``[1, channels]`` if all edges have the same embedding."""
+        parts = []
+        if self.categories or self.features:
+            attr = self._attr(batch)
+            if self.categories:
+                parts.append(embed_categories(attr, self.weight, self.starts))
+            else:
+                parts.append(self.linear(attr.to(self.linear.weight.dtype)))
+        if self.walks:
+            if batch.edge_pe is None or batch.edge_pe.size(1) != self.walks:
+                raise InputError(
+                    f"this network reads edge_pe of {self.walks} columns; the batch has none of this width"
+                )
+            neighbors = batch.neighbors
+            real = None
+            if batch.node_mask is not None:
+                real = torch.arange(neighbors.source.numel(), device=neighbors.ptr.device) < neighbors.ptr[-1]
+            parts.append(self.pe(self.norm(batch.edge_pe.to(self.pe.weight.dtype), real)))
+        if not parts:
+            return self.constant(self.constant.weight.new_ones(1, 1))
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+    def _attr(self, batch: GraphBatch) -> Tensor:
+        columns = len(self.categories) or self.features
+        attr = batch.edge_attr
+        if attr is None:
+            raise InputError(f"this network reads edge_attr: [edges, {columns}]; the batch has none")
+        attr = attr[:, None] if attr.dim() == 1 else attr
+        if attr.dim() != 2 or attr.size(1) != columns:
+            raise InputError(f"edge_attr has shape {list(attr.shape)}; this network reads [edges, {columns}]")
+        return attr

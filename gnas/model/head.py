@@ -1,0 +1,59 @@
+"""Node embeddings to outputs."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gnas.errors import InputError, choose
+from gnas.graph import GraphBatch
+from gnas.kernels.aggregate import aggregate
+from gnas.model.task import READOUTS, Task
+
+
+class Head(nn.Module):
+    """Node embeddings to outputs: readout over the graph (or the two ends of an edge), then an MLP.
+
+    Widths d, d/2, d/4, out as in the benchmark; ``equal=True`` keeps all hidden widths d with one layer more, as the
+    authors' code does. Features of whole graphs are joined to what was read out. ``readout`` replaces the task's.
+    """
+
+    def __init__(self, task: Task, channels: int, equal: bool = False, readout: str | None = None) -> None:
+        super().__init__()
+        self.task = task
+        self.readout = choose(readout or task.readout, READOUTS, "readout")
+        width = (
+            2 * channels if task.level == "edge" or (task.level == "graph" and self.readout == "mean_max") else channels
+        )
+        width += task.graph_channels if task.level == "graph" else 0
+        hidden = [channels] * 3 if equal else [max(channels // 2, 1), max(channels // 4, 1)]
+        sizes = [width, *hidden, task.num_outputs]
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
+
+    def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        if self.task.level == "graph":
+            h = read_out(h, batch, self.readout)
+            if self.task.graph_channels:
+                h = torch.cat([h, self._graph_attr(batch).to(h.dtype)], dim=1)
+        elif self.task.level == "edge":
+            edges = batch.neighbors
+            h = torch.cat([h.index_select(0, edges.source), h.index_select(0, edges.target)], dim=1)
+        for layer in self.layers[:-1]:
+            h = F.relu(layer(h))
+        return self.layers[-1](h)
+
+    def _graph_attr(self, batch: GraphBatch) -> Tensor:
+        attr, columns = batch.graph_attr, self.task.graph_channels
+        if attr is None or attr.dim() != 2 or attr.size(1) != columns:
+            raise InputError(f"this network reads features of whole graphs: set graph_attr, [graphs, {columns}]")
+        return attr
+
+
+def read_out(h: Tensor, batch: GraphBatch, readout: str) -> Tensor:
+    """One row per graph from the rows of its nodes: ``mean``, ``sum``, ``max``, or ``mean_max``, which has both."""
+    if readout != "mean_max":
+        return aggregate(h, batch.members, readout)
+    return torch.cat([aggregate(h, batch.members, name) for name in ("mean", "max")], dim=1)
