@@ -15,7 +15,7 @@ Array = NDArray[Any]
 Place = Callable[[int], str]  # where a row came from, for an error line
 
 COLUMN_KINDS = ("continuous", "integer", "vocabulary", "degree")
-SOURCES = ("pyg", "networkx", "tables", "smiles")
+SOURCES = ("pyg", "networkx", "tables", "smiles", "tu")
 LARGEST_DEGREE = 63
 
 

@@ -35,7 +35,7 @@ def test_cells_are_those_of_the_csv_module(tmp_path_factory, rows, ending, quote
     [
         (b"", "empty"),
         (b"\n\n", "empty"),
-        (b"a,b\n1,2\n3\n", "t.csv line 3: 1 cells, but the header names 2 columns"),
+        (b"a,b\n1,2\n3\n", "t.csv line 3: 1 cells, but the first line has 2"),
         (b'a,b\n"1",2,3\n', "line 2: 3 cells"),
         (b"a,a\n1,2\n", "two columns are called 'a'"),
         (b",a\n0,1\n", "column 1 has no name"),

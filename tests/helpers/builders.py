@@ -73,6 +73,28 @@ def write_folder(folder: Path, graphs: int = 12) -> Path:
     return folder
 
 
+def write_tu(folder: Path, graphs: int = 12) -> Path:
+    """Paths as TU text files with every kind of column; classes 1 and -1."""
+    folder.mkdir(exist_ok=True)
+    sizes = [3 + g % 3 for g in range(graphs)]
+    starts = [sum(sizes[:g]) + 1 for g in range(graphs)]
+    forth = [(start + n, start + n + 1) for start, size in zip(starts, sizes, strict=True) for n in range(size - 1)]
+    edges = [pair for a, b in forth for pair in ((a, b), (b, a))]
+    nodes = range(1, sum(sizes) + 1)
+    texts = {
+        "A": [f"{a}, {b}" for a, b in edges],
+        "graph_indicator": [g + 1 for g, size in enumerate(sizes) for _ in range(size)],
+        "graph_labels": [-1 if g % 2 == 0 else 1 for g in range(graphs)],
+        "node_labels": [n % 3 for n in nodes],
+        "node_attributes": [f" {n / 8}, {-n % 5}.5" for n in nodes],
+        "edge_labels": [(a + b) % 4 // 2 for a, b in edges],
+        "edge_attributes": [(a * b) / 4 for a, b in edges],
+    }
+    for name, rows in texts.items():
+        (folder / f"{folder.name}_{name}.txt").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return folder
+
+
 def write_smiles(path: Path, extra: Sequence[tuple[str, float]] = ()) -> Path:
     rows = [(text, i / 2) for i, text in enumerate(SMILES)]
     return write_csv(path, ("smiles", "y"), [*rows, *extra])

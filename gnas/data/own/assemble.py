@@ -29,7 +29,13 @@ from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.model.task import Task
 
-SOURCES = {"pyg": "PyG objects", "networkx": "NetworkX graphs", "tables": "tables", "smiles": "SMILES"}
+SOURCES = {
+    "pyg": "PyG objects",
+    "networkx": "NetworkX graphs",
+    "tables": "tables",
+    "smiles": "SMILES",
+    "tu": "TU folder",
+}
 
 
 def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:

@@ -106,6 +106,26 @@ def _floats(cells: Array) -> Array | None:
 
 def read_csv(path: Path) -> Table:
     """Read a comma-separated UTF-8 file with a header line."""
+    data = _read_bytes(path)
+    table = _quoted(path.name, data) if b'"' in data else _plain(path.name, data)
+    if b" " in data or b"\t" in data:
+        table = Table(table.file, {k: np.char.strip(v) for k, v in table.columns.items()}, table.lines)
+    return table
+
+
+def read_numbers(path: Path, name: str) -> Table:
+    """Read rows of numbers without a header; the columns are ``name``, or ``name0``, ``name1``, ... if there are several."""
+    data = _read_bytes(path).replace(b" ", b"").replace(b"\t", b"")
+    width = data.lstrip(b"\n").partition(b"\n")[0].count(b",") + 1
+    header = ",".join([name] if width == 1 else [f"{name}{i}" for i in range(width)])
+    table = _plain(path.name, header.encode() + b"\n" + data, first_line=1)
+    if not len(table):
+        raise InputError(f"{path.name}: no rows")
+    return table
+
+
+def _read_bytes(path: Path) -> bytes:
+    """The bytes of a UTF-8 text, with one kind of line end."""
     try:
         data = path.read_bytes()
         data.decode("utf-8")
@@ -116,11 +136,7 @@ def read_csv(path: Path) -> Table:
         raise InputError(f"{path.name} line {line}: not UTF-8 text; save the file as UTF-8 CSV") from None
     if b"\0" in data:
         raise InputError(f"{path.name}: holds NUL bytes; this is not a CSV text file (UTF-16? save it as UTF-8)")
-    data = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    table = _quoted(path.name, data) if b'"' in data else _plain(path.name, data)
-    if b" " in data or b"\t" in data:
-        table = Table(table.file, {k: np.char.strip(v) for k, v in table.columns.items()}, table.lines)
-    return table
+    return data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _header(file: str, names: list[str]) -> list[str]:
@@ -138,7 +154,7 @@ def _header(file: str, names: list[str]) -> list[str]:
     return names
 
 
-def _plain(file: str, data: bytes) -> Table:
+def _plain(file: str, data: bytes, first_line: int = 2) -> Table:
     """A file without quotes, where every comma and newline separates: all cells are found at once."""
     first, _, body = data.partition(b"\n")
     names = _header(file, first.decode().split(","))
@@ -153,13 +169,13 @@ def _plain(file: str, data: bytes) -> Table:
     ragged = ~blank & (cells != len(names))
     if ragged.any():
         row = int(ragged.argmax())
-        raise _ragged(file, row + 2, int(cells[row]), len(names))
+        raise _ragged(file, row + first_line, int(cells[row]), len(names))
     if blank.any():
         keep = np.repeat(~blank, cells)
         starts, ends = starts[keep], ends[keep]
     step = len(names)
     columns = {n: _cut(file, body, buffer, starts[i::step], ends[i::step]) for i, n in enumerate(names)}
-    return Table(file, columns, np.flatnonzero(~blank) + 2)
+    return Table(file, columns, np.flatnonzero(~blank) + first_line)
 
 
 def _cut(file: str, body: bytes, buffer: Array, starts: Array, ends: Array) -> Array:
@@ -197,4 +213,4 @@ def _quoted(file: str, data: bytes) -> Table:
 
 
 def _ragged(file: str, line: int, found: int, expected: int) -> InputError:
-    return InputError(f"{file} line {line}: {found} cells, but the header names {expected} columns")
+    return InputError(f"{file} line {line}: {found} cells, but the first line has {expected}")

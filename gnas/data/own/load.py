@@ -15,6 +15,7 @@ from gnas.data.own.networkx import is_networkx, read_networkx
 from gnas.data.own.options import LoadOptions, ReadOptions
 from gnas.data.own.raw import RawGraphs
 from gnas.data.own.tables import read_folder
+from gnas.data.own.tu import find_tu_files, read_tu
 from gnas.data.storage import SUFFIXES, load_benchmark
 from gnas.errors import InputError, choose
 from gnas.graph import GraphSet
@@ -22,7 +23,8 @@ from gnas.model.task import Task
 
 FORMS = (
     "PyG data (a dataset, a list of Data, one Data with masks, a (train, val, test) tuple), NetworkX graphs, "
-    "a folder with graphs.csv, nodes.csv and edges.csv, a .csv of SMILES, or a file of gnas data pack"
+    "a folder with graphs.csv, nodes.csv and edges.csv, a folder of TU text files (NAME_A.txt, ...), a .csv of SMILES, "
+    "or a file of gnas data pack"
 )
 PICKLES = (".pt", ".pth", ".pkl", ".pickle")
 ADJUSTABLE = ("name", "loss", "metric", "readout", "seed", "sample_neighbors", "structure")  # of a finished benchmark
@@ -130,11 +132,12 @@ def _read_objects(data: Any, options: ReadOptions) -> RawGraphs:
 
 def _read_path(path: Path, options: ReadOptions) -> RawGraphs:
     try:
-        if path.is_dir():
-            return read_folder(path, options)
-        exists = path.is_file()
+        folder, exists = path.is_dir(), path.is_file()
     except (OSError, ValueError) as error:  # a name that the file system does not take
         raise InputError(f"{str(path)[:100]!r} is not a path ({error})") from None
+    if folder:
+        files = find_tu_files(path)
+        return read_folder(path, options) if files is None else read_tu(files, options)
     if not exists:
         raise InputError(f"{str(path)!r} is neither a file nor a folder; give {FORMS}")
     if path.suffix.lower() in PICKLES:

@@ -103,7 +103,7 @@ class ReadOptions:
     def for_prediction(encoding: Encoding, task: Task, skip_bad: bool) -> ReadOptions:
         """Options to read new data for a network that was trained with ``encoding``."""
         columns = (*encoding.nodes, *encoding.edges)
-        named = encoding.targets if encoding.source in ("tables", "smiles") else ()
+        named = encoding.targets if encoding.source in ("tables", "smiles", "tu") else ()
         return ReadOptions(
             target=encoding.requested or named,
             level=task.level,

@@ -41,6 +41,8 @@ class RawGraphs:
     requested: tuple[str, ...] = ()  # targets that the caller named
     notes: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # what was read, with its size: "nodes.csv (120 rows)"
+    left_out: tuple[str, ...] = ()  # what was found and is not used, with the reason
     graph_place: Place = field(default=lambda g: f"graph {g}")
     node_lines: Place | None = None
     edge_lines: Place | None = None

@@ -81,7 +81,10 @@ def read_folder(path: Path, options: ReadOptions) -> RawGraphs:
 def _open(path: Path) -> _Folder:
     for name in ("nodes.csv", "edges.csv"):
         if not (path / name).is_file():
-            raise InputError(f"{path}: no {name} here; a folder of tables holds graphs.csv, nodes.csv and edges.csv")
+            raise InputError(
+                f"{path}: no {name} here; a folder of tables holds graphs.csv, nodes.csv and edges.csv, "
+                "a TU folder NAME_A.txt, NAME_graph_indicator.txt and NAME_graph_labels.txt"
+            )
     graphs = read_csv(path / "graphs.csv") if (path / "graphs.csv").is_file() else None
     nodes, edges = read_csv(path / "nodes.csv"), read_csv(path / "edges.csv")
     if graphs is not None:

@@ -1,0 +1,188 @@
+"""Graphs from a folder of TU text files (https://chrsmrrs.github.io/datasets): ``NAME_A.txt`` and its companions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gnas.data.encoding import Array, format_count, format_list
+from gnas.data.own.csv import Table, read_numbers
+from gnas.data.own.options import ReadOptions
+from gnas.data.own.raw import RawGraphs
+from gnas.errors import InputError, choose
+
+EDGES, GRAPHS = "A", "graph_indicator"
+COLUMNS = {  # the end of a file's name: whose rows it has, and the name of its columns
+    "graph_attributes": ("graph", "graph_attribute"),
+    "graph_labels": ("graph", "graph_label"),
+    "node_labels": ("node", "node_label"),
+    "node_attributes": ("node", "node_attribute"),
+    "edge_labels": ("edge", "edge_label"),
+    "edge_attributes": ("edge", "edge_attribute"),
+}
+
+
+@dataclass(frozen=True)
+class TuFiles:
+    """The files of one TU dataset by the end of their names; ``others`` are not part of the format."""
+
+    name: str
+    files: Mapping[str, Path]
+    others: tuple[str, ...] = ()
+
+
+def find_tu_files(folder: Path) -> TuFiles | None:
+    """The TU files in ``folder`` or in its subfolder ``raw``, where PyG stores them; None if there are none."""
+    for place in (folder, folder / "raw"):
+        names = sorted(p.name.removesuffix(f"_{EDGES}.txt") for p in place.glob(f"*_{EDGES}.txt"))
+        if not names:
+            continue
+        own = folder.resolve().name
+        if len(names) > 1 and own not in names:
+            raise InputError(
+                f"{folder}: holds several TU datasets ({format_list(names)}); give each a folder of its own"
+            )
+        name = own if own in names else names[0]
+        texts = {p.name.removeprefix(f"{name}_").removesuffix(".txt"): p for p in sorted(place.glob(f"{name}_*.txt"))}
+        known = {end: p for end, p in texts.items() if end in (EDGES, GRAPHS, *COLUMNS)}
+        others = tuple(p.name for end, p in texts.items() if end not in known)
+        if GRAPHS not in known:
+            raise InputError(f"{place}: no {name}_{GRAPHS}.txt, which says to which graph each node belongs")
+        return TuFiles(name, known, others)
+    return None
+
+
+def read_tu(found: TuFiles, options: ReadOptions) -> RawGraphs:
+    """Read TU files; the target is the column that ``options`` name, else the graph attributes, else the graph labels."""
+    edges, indicator = read_numbers(found.files[EDGES], "node"), read_numbers(found.files[GRAPHS], "graph")
+    if len(edges.columns) != 2:
+        raise InputError(f"{edges.place(0)}: {len(edges.columns)} numbers; an edge has two: source, target")
+    tables = {end: read_numbers(found.files[end], name) for end, (_, name) in COLUMNS.items() if end in found.files}
+    node_graph = _read_whole(indicator, "graph") - 1
+    total = _count_graphs(tables, indicator, node_graph)
+    counts = {"graph": total, "node": len(indicator), "edge": len(edges)}
+    for end, table in tables.items():
+        _check_rows(table, COLUMNS[end][0], counts, found)
+    ends = np.stack([_read_whole(edges, name) for name in ("node0", "node1")]) - 1
+    edge_graph = _find_edge_graphs(edges, ends, node_graph)
+    orders = {
+        "graph": np.arange(total),
+        "node": np.argsort(node_graph, kind="stable"),
+        "edge": np.argsort(edge_graph, kind="stable"),
+    }
+    node_counts = np.bincount(node_graph, minlength=total)
+    local = np.empty(len(node_graph), np.int64)
+    local[orders["node"]] = np.arange(len(node_graph)) - np.repeat(node_counts.cumsum() - node_counts, node_counts)
+    level, names, reason = _choose_targets(tables, options)
+    columns: dict[str, dict[str, Array]] = {"graph": {}, "node": {}, "edge": {}}
+    for end, table in tables.items():
+        here = COLUMNS[end][0]
+        columns[here] |= {name: _read_column(table, name, options)[orders[here]] for name in table.columns}
+    targets = {name: columns[level].pop(name) for name in names}
+    return RawGraphs(
+        source="tu",
+        name=found.name,
+        node_counts=node_counts,
+        edge_counts=np.bincount(edge_graph, minlength=total),
+        edge_index=local[ends[:, orders["edge"]]],
+        nodes=columns["node"],
+        edges=columns["edge"],
+        targets=targets,
+        level=level,
+        requested=options.target,
+        reasons=(reason,) if reason else (),
+        files=tuple(f"{t.file} ({format_count(len(t), 'row')})" for t in (edges, indicator, *tables.values())),
+        left_out=_describe_left_out(found, list(columns["graph"])),
+        graph_place=lambda g: f"graph {g + 1}",
+        node_lines=lambda row: indicator.place(int(orders["node"][row])),
+        edge_lines=lambda row: edges.place(int(orders["edge"][row])),
+    )
+
+
+def _read_whole(table: Table, name: str) -> Array:
+    """A column of whole numbers."""
+    values = table.ids(name)
+    if values.dtype.kind == "i":
+        return values
+    row = next(i for i, cell in enumerate(values.tolist()) if not cell.lstrip(b"+-").isdigit() or len(cell) > 18)
+    raise InputError(f"{table.place(row)}: {values[row].decode(errors='replace')[:40]!r} is not a whole number")
+
+
+def _read_column(table: Table, name: str, options: ReadOptions) -> Array:
+    return table.features(name, options.text_labels or name in options.text_columns)
+
+
+def _count_graphs(tables: Mapping[str, Table], indicator: Table, node_graph: Array) -> int:
+    """Graphs by the rows of their targets, else by the largest number of the indicator."""
+    listed = next((t for end, t in tables.items() if COLUMNS[end][0] == "graph"), None)
+    total = int(node_graph.max()) + 1 if listed is None else len(listed)
+    wrong = (node_graph < 0) | (node_graph >= total)
+    if wrong.any() or total > len(node_graph):
+        row = int(wrong.argmax())
+        if wrong.any() and (listed is not None or node_graph[row] < 0):
+            limit = f"{listed.file} has {format_count(total, 'row')}" if listed else "graphs are numbered from 1"
+            raise InputError(f"{indicator.place(row)}: graph {node_graph[row] + 1} does not exist; {limit}")
+        raise InputError(f"{indicator.file}: {len(node_graph)} nodes cannot fill {total} graphs; a graph has a node")
+    return total
+
+
+def _check_rows(table: Table, what: str, counts: Mapping[str, int], found: TuFiles) -> None:
+    files = {"graph": None, "node": found.files[GRAPHS].name, "edge": found.files[EDGES].name}
+    if len(table) != counts[what]:
+        against = f"{files[what]} has {counts[what]}" if files[what] else f"there are {counts[what]} graphs"
+        raise InputError(
+            f"{table.file}: {format_count(len(table), 'row')}, but {against}; one row per {what} is needed"
+        )
+
+
+def _find_edge_graphs(edges: Table, ends: Array, node_graph: Array) -> Array:
+    """The graph of each edge; both ends must be nodes of it."""
+    wrong = (ends < 0) | (ends >= len(node_graph))
+    if wrong.any():
+        row = int(wrong.any(axis=0).argmax())
+        node = ends[0 if wrong[0, row] else 1, row] + 1
+        raise InputError(f"{edges.place(row)}: {node} is not a node; nodes are numbered 1..{len(node_graph)}")
+    source, target = node_graph[ends]
+    if (source != target).any():
+        row = int((source != target).argmax())
+        raise InputError(
+            f"{edges.place(row)}: the edge joins graph {source[row] + 1} and graph {target[row] + 1}; an edge lies in one graph"
+        )
+    return source
+
+
+def _choose_targets(tables: Mapping[str, Table], options: ReadOptions) -> tuple[str, list[str], str]:
+    """Level, names of the target columns and the reason."""
+    by_level: dict[str, list[tuple[str, str]]] = {"graph": [], "node": [], "edge": []}
+    for end, table in tables.items():
+        by_level[COLUMNS[end][0]] += [(name, end) for name in table.columns]
+    if not options.target:
+        end = next((e for e in COLUMNS if e in tables and options.level in (None, COLUMNS[e][0])), "")
+        if COLUMNS.get(end, ("",))[0] == "graph":
+            return "graph", list(tables[end].columns), f"graph level: {tables[end].file} has one row per graph"
+        if options.unlabelled:
+            return options.level or "graph", [], ""
+        if options.level in (None, "graph"):
+            raise InputError(
+                "a TU folder needs NAME_graph_labels.txt or NAME_graph_attributes.txt, or the data option target"
+            )
+        raise InputError(f"name the {options.level} column to predict with the data option target")
+    for level, named in by_level.items():
+        names = [name for name, _ in named]
+        if options.level in (None, level) and set(options.target) <= set(names):
+            return level, list(options.target), f"{level} level: {options.target[0]} has one row per {level}"
+    if options.unlabelled:
+        return options.level or "graph", [], ""
+    columns = [name for level, named in by_level.items() if options.level in (None, level) for name, _ in named]
+    choose(next((t for t in options.target if t not in columns), options.target[0]), columns, "target column")
+    raise InputError(f"targets {format_list(options.target)} are of different levels; a task has one level")
+
+
+def _describe_left_out(found: TuFiles, columns: list[str]) -> tuple[str, ...]:
+    lines = [f"{name}: not part of the TU format" for name in found.others]
+    if columns:
+        lines.append(f"{format_list(columns)}: not the target; to predict it, set the data option target={columns[0]}")
+    return tuple(lines)
