@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -20,14 +22,22 @@ def embed_categories(x: Tensor, weight: Tensor, starts: Tensor) -> Tensor:
     return hot.scatter_(1, rows, 1.0) @ weight
 
 
+def list_encodings(task: Task) -> tuple[str, ...]:
+    """The names of all encodings that a task has."""
+    columns = {"walks": task.walks, "edge_walks": task.edge_walks, "laplacian": task.laplacian}
+    return (*task.structure, *(name for name, count in columns.items() if count))
+
+
 class Encoder(nn.Module):
     """Input columns to node embeddings: a sum of embeddings for categories, a linear map for features.
 
     Linear maps of the measures that the task's ``structure`` names and of the encodings of nodes are added.
+    ``encodings`` names those to read, of the task's; None: all.
     """
 
-    def __init__(self, task: Task, channels: int) -> None:
+    def __init__(self, task: Task, channels: int, encodings: Sequence[str] | None = None) -> None:
         super().__init__()
+        names = list_encodings(task) if encodings is None else encodings
         self.categories = task.categories
         if task.categories:
             self.weight = nn.Parameter(torch.randn(sum(task.categories), channels))
@@ -35,14 +45,16 @@ class Encoder(nn.Module):
             self.register_buffer("starts", starts, persistent=False)
         else:
             self.linear = nn.Linear(task.in_channels, channels)
-        self.structure = task.structure
+        chosen = [i for i, name in enumerate(task.structure) if name in names]
+        self.structure = tuple(task.structure[i] for i in chosen)
         if self.structure:
             self.measured = nn.Linear(len(self.structure), channels, bias=False)
             # Zeros at first: a random map of measures that all nodes have would hide a rare category.
             nn.init.zeros_(self.measured.weight)
-            self.register_buffer("center", torch.tensor(task.structure_center), persistent=False)
-            self.register_buffer("scale", torch.tensor(task.structure_scale), persistent=False)
-        self.pe = PositionEncoder(task.walks, task.laplacian, channels) if task.walks or task.laplacian else None
+            self.register_buffer("center", torch.tensor([task.structure_center[i] for i in chosen]), persistent=False)
+            self.register_buffer("scale", torch.tensor([task.structure_scale[i] for i in chosen]), persistent=False)
+        walks, laplacian = "walks" in names and task.walks > 0, "laplacian" in names and task.laplacian > 0
+        self.pe = PositionEncoder(task, channels, walks, laplacian) if walks or laplacian else None
 
     starts: Tensor
     center: Tensor
@@ -68,28 +80,30 @@ class Encoder(nn.Module):
 
 
 class PositionEncoder(nn.Module):
-    """A linear map of the encodings of nodes: ``walks`` columns, normalised, and ``laplacian`` eigenvectors.
+    """A linear map of the encodings of nodes: the task's walks, normalised, and its eigenvectors of the Laplacian.
 
     The sign of an eigenvector is arbitrary. In training it is drawn anew, for each graph and vector.
     """
 
-    def __init__(self, walks: int, laplacian: int, channels: int) -> None:
+    def __init__(self, task: Task, channels: int, walks: bool = True, laplacian: bool = True) -> None:
         super().__init__()
-        self.walks, self.laplacian = walks, laplacian
-        self.norm = BatchNorm(walks) if walks else None
-        self.linear = nn.Linear(walks + laplacian, channels, bias=False)
+        self.width, self.first_vector = task.walks + task.laplacian, task.walks
+        self.walks, self.laplacian = task.walks if walks else 0, task.laplacian if laplacian else 0
+        self.norm = BatchNorm(self.walks) if self.walks else None
+        self.linear = nn.Linear(self.walks + self.laplacian, channels, bias=False)
 
     def forward(self, batch: GraphBatch) -> Tensor:
         pe = batch.node_pe
-        if pe is None or pe.size(1) != self.walks + self.laplacian:
+        if pe is None or pe.size(1) != self.width:
             found = "none" if pe is None else str(pe.size(1))
             raise InputError(
-                f"node_pe has {found} columns; this network reads {self.walks} of walks and {self.laplacian} of the Laplacian"
+                f"node_pe has {found} columns; this network reads {self.width}: {self.first_vector} of walks, then "
+                f"{self.width - self.first_vector} of the Laplacian"
             )
         pe = pe.to(self.linear.weight.dtype)
         parts = [] if self.norm is None else [self.norm(pe[:, : self.walks], batch.node_mask)]
         if self.laplacian:
-            vectors = pe[:, self.walks :]
+            vectors = pe[:, self.first_vector :]
             if self.training:
                 signs = torch.randint(0, 2, (batch.num_graphs + 1, self.laplacian), device=pe.device) * 2 - 1
                 vectors = vectors * signs.to(pe.dtype).index_select(0, batch.batch)
@@ -101,12 +115,13 @@ class EdgeEncoder(nn.Module):
     """Edge columns to edge embeddings, in the order of ``batch.neighbors``.
 
     Categories are embedded, features and the encodings of edges are mapped linearly. Without any of them every edge has
-    the same embedding, as in the benchmark.
+    the same embedding, as in the benchmark. ``encodings`` names those to read, of the task's; None: all.
     """
 
-    def __init__(self, task: Task, channels: int) -> None:
+    def __init__(self, task: Task, channels: int, encodings: Sequence[str] | None = None) -> None:
         super().__init__()
-        self.categories, self.features, self.walks = task.edge_categories, task.edge_channels, task.edge_walks
+        self.categories, self.features = task.edge_categories, task.edge_channels
+        self.walks = task.edge_walks if encodings is None or "edge_walks" in encodings else 0
         if self.categories:
             self.weight = nn.Parameter(torch.randn(sum(self.categories), channels))
             starts = torch.tensor([0, *self.categories[:-1]]).cumsum(0)

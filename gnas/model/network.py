@@ -15,6 +15,7 @@ from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.model.cell import Cell
 from gnas.model.encoder import Encoder
+from gnas.model.encodings import with_encodings
 from gnas.model.head import Head
 from gnas.model.operations import variant
 from gnas.model.stage import CellConfig, OperationTypes
@@ -35,14 +36,14 @@ class GraphModule(nn.Module):
         self, x: Tensor | Data | GraphBatch, edge_index: Tensor | None = None, batch: Tensor | None = None
     ) -> Tensor:
         if isinstance(x, GraphBatch):
-            return self.run(x)
+            return self.run(with_encodings(x, self.task))
         if isinstance(x, Tensor):
             if edge_index is None:
                 raise InputError("call the network with (x, edge_index), (x, edge_index, batch) or a PyG Data")
             graph = GraphBatch.from_edges(x, edge_index, batch)
         else:
             graph = GraphBatch.from_pyg(x)
-        out = self.run(graph)
+        out = self.run(with_encodings(graph, self.task))
         if self.task.level == "edge" and graph.edge_order is not None:
             out = torch.empty_like(out).index_copy(0, graph.edge_order, out)
         return out
