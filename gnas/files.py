@@ -7,7 +7,7 @@ import os
 import re
 import reprlib
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -150,11 +150,11 @@ def mapping(value: object, keys: Iterable[str], others: bool = False) -> dict[st
     return value
 
 
-def of_format(value: object, name: str, keys: Iterable[str]) -> dict[str, Any]:
-    """``value`` if it is a document of version 1 of this format, with these keys."""
+def of_format(value: object, name: str, keys: Iterable[str], versions: Sequence[str] = ("1",)) -> dict[str, Any]:
+    """``value`` if it is a document of this format in one of these versions, with these keys."""
     document = mapping(value, ("format", "version"), others=True)
     choose(short(document["format"]), (name,), "file format")
-    choose(short(document["version"]), ("1",), f"{name} version")
+    choose(short(document["version"]), versions, f"{name} version")
     return mapping(document, ("format", "version", *keys))
 
 

@@ -81,7 +81,7 @@ def check_budget(benchmark: Benchmark, settings: Settings) -> None:
         return
     space, counts = settings.space.search_space(), []
     n, m = space.nodes, space.outputs
-    for name, second in product((name for name in space.filters if name != "zero"), space.aggregators):
+    for name, second in product((name for name in space.filters if name != "zero"), space.second_level):
         first = [Link(0, k, name) for k in range(1, n + 1)]
         middle = [Link(k, n + k, second) for k in range(1, n + 1)]
         last = [Link(n + 1, 2 * n + k, name) for k in range(1, m + 1)]  # one path in common: little is alive

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from gnas.arch.operation import AGGREGATORS, FILTERS, check_name, is_aggregator
+from gnas.arch.operation import AGGREGATORS, FILTERS, PLAIN, check_name, is_aggregator, split_operation
 from gnas.errors import InputError
 
 
@@ -72,7 +72,9 @@ def _expression(
     """One branch, the innermost operation applied first; the bare input itself is written ``skip``."""
     steps = []
     while node:
-        steps.append(operations[node] + (labels or {}).get(node, ""))
+        aggregator, message = split_operation(operations[node])
+        steps.append(aggregator + (labels or {}).get(node, ""))
+        steps += [message] if message != PLAIN else []
         node = parents[node]
     return "(".join(steps) + ")" * (len(steps) - 1) if steps else "skip"
 

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from gnas.arch.formula import Tree, check_token
 from gnas.arch.genotype import CellGenotype, Genotype, Link
-from gnas.arch.operation import is_aggregator
+from gnas.arch.operation import AGGREGATORS, MESSAGES, PLAIN, is_aggregator, join_operation
 from gnas.errors import InputError, choose, located
 
 ZOO = {
@@ -176,11 +176,30 @@ class _Reader:
         for _ in steps[1:]:
             if not self.accept(r"\)"):
                 self.fail("( or )")
-        return tuple(reversed(steps))
+        return _join_messages(list(reversed(steps)))
 
     def step(self) -> Step:
         name = self.accept("@?[a-z].*") or self.fail("an operation, such as sum or dense")
         return name, self.accept("#[0-9]+")
+
+
+def _join_messages(steps: list[Step]) -> tuple[Step, ...]:
+    """A message and the aggregator that reads it are one operation: ``mean(gated(...))`` applies ``mean(gated)``."""
+    joined: list[Step] = []
+    message = ""
+    for name, label in steps:
+        if message and name not in AGGREGATORS:
+            raise InputError(f"message {message} needs an aggregator around it, such as sum({message}); found {name}")
+        if name in MESSAGES and not message:
+            if label:
+                raise InputError(f"message {name} cannot have the label {label}; label its aggregator")
+            message = name
+            continue
+        joined.append((join_operation(name, message or PLAIN), label))
+        message = ""
+    if message:
+        raise InputError(f"message {message} needs an aggregator around it, such as sum({message})")
+    return tuple(joined)
 
 
 class _Sprout:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import operator
 import re
 import reprlib
@@ -14,7 +15,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from gnas.arch.formula import Tree
-from gnas.arch.operation import AGGREGATORS, FILTERS, check_name
+from gnas.arch.operation import AGGREGATORS, FILTERS, PLAIN, check_name, is_aggregator, split_operation
+from gnas.arch.stack import DEFAULT, Stack
 from gnas.errors import InputError, choose, located
 from gnas.files import digits, mapping, of_format, parse_yaml, sequence, short, write_atomic
 
@@ -36,7 +38,7 @@ class Link:
         object.__setattr__(self, "source", _integer(self.source, "source of a link"))
         object.__setattr__(self, "target", _integer(self.target, "target of a link"))
         with located(f"link {self.target} <- {self.source}"):
-            check_name(self.operation)
+            object.__setattr__(self, "operation", check_name(self.operation))
 
     def __lt__(self, other: Link) -> bool:
         return (self.target, self.source, self.operation) < (other.target, other.source, other.operation)
@@ -133,7 +135,7 @@ class CellGenotype:
         return self.level(link.target) == 2 and link.operation not in FILTERS
 
     def _token(self, link: Link) -> str:
-        own = self._aggregates(link) and link.operation not in AGGREGATORS
+        own = self._aggregates(link) and not is_aggregator(link.operation)
         return f"@{link.operation}" if own else link.operation
 
     def _example(self) -> str:
@@ -167,27 +169,33 @@ class CellGenotype:
 
     def _check_operation(self, link: Link) -> None:
         level = self.level(link.target)
-        refused = ("sparse", "dense") if level == 2 else AGGREGATORS
-        if link.operation in refused:
+        refused = link.operation in ("sparse", "dense") if level == 2 else is_aggregator(link.operation)
+        if refused:
             allowed = (*AGGREGATORS, "identity", "skip") if level == 2 else FILTERS
             raise InputError(f"level {level} takes {', '.join(allowed)} or an operation of your own")
 
 
 @dataclass(frozen=True, order=True)
 class Genotype:
-    """The cells of a network in order. ``variant`` names the variant of modules it was made for (see VARIANTS)."""
+    """The cells of a network in order, and what is chosen around them.
+
+    ``variant`` names the variant of modules it was made for (see VARIANTS).
+    """
 
     kind: ClassVar[str] = "found"
     channels: ClassVar[int | None] = None  # any width can be built
 
     cells: tuple[CellGenotype, ...]
     variant: str = "paper"
+    stack: Stack = DEFAULT
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cells", tuple(self.cells))
         choose(self.variant, VARIANTS, "genotype variant")
         if not self.cells or not all(isinstance(cell, CellGenotype) for cell in self.cells):
             raise InputError("a genotype is made of at least one CellGenotype")
+        if not isinstance(self.stack, Stack):
+            raise InputError(f"stack is {reprlib.repr(self.stack)}; it must be a Stack")
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -202,7 +210,8 @@ class Genotype:
     def id(self) -> str:
         """Ten hex digits of the content; the same on every machine, and independent of the file layout."""
         cells = (f"{c.nodes} {c.outputs} {c.output} {', '.join(map(str, c.links))}" for c in self.cells)
-        return hashlib.sha256("\n".join((self.variant, *cells)).encode()).hexdigest()[:10]
+        around = (json.dumps(self.stack.to_dict(), sort_keys=True),) if self.stack != DEFAULT else ()
+        return hashlib.sha256("\n".join((self.variant, *cells, *around)).encode()).hexdigest()[:10]
 
     @property
     def title(self) -> str:
@@ -210,7 +219,7 @@ class Genotype:
 
     def with_output(self, output: str) -> Genotype:
         """The same links, with another choice of the nodes that make a cell's output: third, all or leaves."""
-        return Genotype(tuple(replace(cell, output=output) for cell in self.cells), self.variant)
+        return replace(self, cells=tuple(replace(cell, output=output) for cell in self.cells))
 
     def depth(self) -> int:
         """Message-passing depth: the number of cells in which some aggregation reaches the output."""
@@ -226,6 +235,11 @@ class Genotype:
     def aggregations(self) -> Counter[str]:
         return sum((cell.aggregations() for cell in self.cells), Counter())
 
+    def messages(self) -> frozenset[str]:
+        """The messages that reach the output of a cell."""
+        found = (name for cell in self.cells for name in cell.aggregations())
+        return frozenset(split_operation(name)[1] for name in found if is_aggregator(name))
+
     def formulas(self) -> tuple[str, ...]:
         """One formula per cell, such as ``[identity | dense(sum(dense))]``."""
         return tuple(str(cell.tree()) for cell in self.cells)
@@ -235,7 +249,11 @@ class Genotype:
         return {"genotype": self.to_yaml()}
 
     def to_yaml(self) -> str:
-        lines = ["format: gnas-genotype", "version: 1", f"variant: {self.variant}", "cells:"]
+        version = 2 if self.stack != DEFAULT or self.messages() - {PLAIN} else 1  # earlier versions of gnas read 1
+        lines = ["format: gnas-genotype", f"version: {version}", f"variant: {self.variant}"]
+        if self.stack != DEFAULT:
+            lines += ["stack:", *(f"  {name}: {_write_value(value)}" for name, value in self.stack.to_dict().items())]
+        lines.append("cells:")
         for cell in self.cells:
             lines += [f"- nodes: {cell.nodes}", f"  outputs: {cell.outputs}", f"  output: {cell.output}", "  links:"]
             lines += [f"  - {link}" for link in cell.links]
@@ -246,16 +264,27 @@ class Genotype:
         """Read ``to_yaml``'s text; ``source`` names it in errors. ``load_genotype`` opens files."""
         found = parse_yaml(text, source)
         with located(source):
-            document = of_format(found, "gnas-genotype", ("variant", "cells"))
+            values = {"stack": {}, **found} if isinstance(found, dict) else found
+            document = of_format(values, "gnas-genotype", ("variant", "cells", "stack"), versions=("1", "2"))
             cells = []
             for number, entry in enumerate(sequence(document["cells"], "cells"), start=1):
                 with located(f"cell {number}"):
                     cells.append(_cell_from(entry))
-            return cls(tuple(cells), short(document["variant"]))
+            stack = document["stack"]
+            if not isinstance(stack, dict):
+                raise InputError(f"stack is {reprlib.repr(stack)}; it must be names with values, such as ffn: true")
+            return cls(tuple(cells), short(document["variant"]), Stack.from_dict(stack))
 
     def save(self, path: str | Path) -> Path:
         """Write the YAML file; a crash leaves the old file or the new one."""
         return write_atomic(path, self.to_yaml())
+
+
+def _write_value(value: Any) -> str:
+    """A choice of a stack as YAML."""
+    if isinstance(value, list):
+        return f"[{', '.join(value)}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _cell_from(entry: object) -> CellGenotype:

@@ -11,7 +11,7 @@ import reprlib
 from dataclasses import dataclass
 from typing import Literal
 
-from gnas.errors import InputError
+from gnas.errors import InputError, choose
 
 # The colours of Okabe and Ito, which colour-blind readers can tell apart.
 GREY, ORANGE, BLUE, VERMILLION = "#808080", "#E69F00", "#0072B2", "#D55E00"
@@ -62,7 +62,8 @@ class OperationInfo:
 
     Args:
         name: Name in genotypes, formulas and settings.
-        level: ``filter`` (levels 1 and 3 of a cell), ``aggregator`` (level 2), or ``search`` (never in a genotype).
+        level: ``filter`` (levels 1 and 3 of a cell), ``message`` (what an aggregator reads along an edge), ``aggregator``
+            (level 2), or ``search`` (never in a genotype).
         formula: What it computes, for the documentation.
         label: What it does, in a few words.
         look: How drawings and plots show it.
@@ -70,7 +71,7 @@ class OperationInfo:
     """
 
     name: str
-    level: Literal["filter", "aggregator", "search"]
+    level: Literal["filter", "message", "aggregator", "search"]
     formula: str
     label: str
     look: Look
@@ -114,6 +115,47 @@ _DECLARED = (
         Look(SKY, (), "left", "o", 2.4),
         in_paper=False,
     ),
+    OperationInfo(
+        "std",
+        "aggregator",
+        "sqrt(mean of H_j^2 - (mean of H_j)^2) over neighbours j, per channel",
+        "standard deviation of neighbours",
+        Look(BLUE, (9, 3), "diamond", ".", 2.2),
+        in_paper=False,
+    ),
+    OperationInfo("plain", "message", "H_j", "the neighbour", Look(GREY, (), "square", "")),
+    OperationInfo(
+        "edge",
+        "message",
+        "ReLU(H_j + W E_ij)",
+        "neighbour and edge",
+        Look(ORANGE, (6, 3), "diamond", "//"),
+        in_paper=False,
+    ),
+    OperationInfo(
+        "gated",
+        "message",
+        "sigmoid(A H_i + B H_j + C E_ij) * V H_j",
+        "a gate per edge and channel",
+        Look(BLUE, (), "disc", "\\\\", 2.6),
+        in_paper=False,
+    ),
+    OperationInfo(
+        "attention",
+        "message",
+        "softmax_j(a LeakyReLU(A H_i + B H_j + C E_ij)) V H_j",
+        "a weight per edge and head",
+        Look(GREEN, (9, 3, 2, 3), "down", "-"),
+        in_paper=False,
+    ),
+    OperationInfo(
+        "pair",
+        "message",
+        "A H_i + B H_j + C E_ij",
+        "both ends and the edge",
+        Look(PURPLE, (3, 2), "hexagon", "+"),
+        in_paper=False,
+    ),
     OperationInfo("skip", "filter", "H", "no operation", Look(GREY, (1.5, 3), "dash", "--", 1.6), in_paper=False),
     OperationInfo("zero", "search", "0", "no link", Look(GREY, (1, 2), "cross", "/", 1.4), in_paper=False),
 )
@@ -124,26 +166,61 @@ def operation_names(level: str, *, in_paper: bool = False) -> tuple[str, ...]:
     """Names of the operations of a level, in order. ``in_paper`` limits them to the candidates of the paper.
 
     >>> operation_names("aggregator"), operation_names("filter", in_paper=True)
-    (('sum', 'mean', 'max', 'symmetric'), ('identity', 'sparse', 'dense'))
+    (('sum', 'mean', 'max', 'symmetric', 'std'), ('identity', 'sparse', 'dense'))
     """
     return tuple(info.name for info in _DECLARED if info.level == level and (info.in_paper or not in_paper))
 
 
 FILTERS, AGGREGATORS = operation_names("filter"), operation_names("aggregator")
+MESSAGES = operation_names("message")
+PLAIN = "plain"  # the message of the paper: the neighbour itself
 PAPER_AGGREGATORS = operation_names("aggregator", in_paper=True)
 
 
+def split_operation(name: str) -> tuple[str, str]:
+    """The aggregator and the message of a level-2 operation; ``plain`` where no message is named.
+
+    >>> split_operation("mean(gated)"), split_operation("mean")
+    (('mean', 'gated'), ('mean', 'plain'))
+    """
+    aggregator, _, message = name.removesuffix(")").partition("(")
+    return aggregator, message or PLAIN
+
+
+def join_operation(aggregator: str, message: str) -> str:
+    """The level-2 operation of an aggregator and a message, the inverse of :func:`split_operation`."""
+    return aggregator if message == PLAIN else f"{aggregator}({message})"
+
+
 def check_name(name: object) -> str:
-    """Return ``name`` if it can name an operation of a genotype; your own names are allowed."""
+    """Return ``name`` if it can name an operation of a genotype; your own names are allowed.
+
+    An aggregation of messages is written ``mean(gated)``; ``mean(plain)`` is ``mean``.
+    """
+    if isinstance(name, str) and "(" in name:
+        return _check_aggregation(name)
     if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]*", name):
         raise InputError(
             f"operation {reprlib.repr(name)} is not a name; use lower-case letters, digits and _, such as {FILTERS[1]}"
         )
     if name == "zero":
         raise InputError("operation zero is a candidate of the search only; leave the link out instead")
+    if name in MESSAGES:
+        raise InputError(f"{name} is a message, which an aggregator reads; write sum({name})")
     return name
+
+
+def _check_aggregation(name: str) -> str:
+    aggregator, message = split_operation(name)
+    if name not in (f"{aggregator}({message})",) or aggregator not in AGGREGATORS:
+        raise InputError(
+            f"operation {reprlib.repr(name)} is not an aggregation of messages; write one of {', '.join(AGGREGATORS)} "
+            f"and one of {', '.join(MESSAGES)}, such as mean(gated)"
+        )
+    choose(message, MESSAGES, "message")
+    return join_operation(aggregator, message)
 
 
 def is_aggregator(token: str) -> bool:
     """Whether a token of a formula aggregates: a built-in aggregator, or one of your own, written ``@name``."""
-    return token in AGGREGATORS or token.startswith("@")
+    return split_operation(token)[0] in AGGREGATORS or token.startswith("@")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
 from gnas.arch.genotype import MAX_NODES, VARIANTS, CellGenotype, Genotype, Link
-from gnas.arch.operation import AGGREGATORS, check_name
+from gnas.arch.operation import AGGREGATORS, MESSAGES, PLAIN, check_name, join_operation
+from gnas.arch.stack import ONE_STACK, StackSpace
 from gnas.errors import InputError, choose
 
 
@@ -27,7 +28,8 @@ class SearchSpace:
 
     Level 3 reads level 2 and its own earlier nodes; in the variant ``reference`` it reads level 2 only, and the cell's
     output is made of all nodes instead of the third level. ``zero`` is a candidate that is never chosen: a genotype
-    holds one link into every node.
+    holds one link into every node. On level 2 every aggregator reads each of the ``messages``. ``stack`` holds the
+    choices for the whole network.
     """
 
     nodes: int = 3
@@ -35,9 +37,11 @@ class SearchSpace:
     filters: tuple[str, ...] = ("zero", "identity", "sparse", "dense")
     aggregators: tuple[str, ...] = ("identity", "mean", "sum", "max")
     variant: str = "paper"
+    messages: tuple[str, ...] = (PLAIN,)
+    stack: StackSpace = ONE_STACK
 
     def __post_init__(self) -> None:
-        for name in ("filters", "aggregators"):
+        for name in ("filters", "aggregators", "messages"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for name in ("nodes", "outputs"):
             if not isinstance(getattr(self, name), int) or not 1 <= getattr(self, name) <= MAX_NODES:
@@ -45,6 +49,23 @@ class SearchSpace:
         choose(self.variant, VARIANTS, "search space variant")
         _check_candidates("filters", self.filters, refused=(*AGGREGATORS, "skip"))
         _check_candidates("aggregators", self.aggregators, refused=("zero", "sparse", "dense", "skip"))
+        if not self.messages or len(set(self.messages)) < len(self.messages):
+            raise InputError(f"messages are {list(self.messages)}; name at least one, each once")
+        for message in self.messages:
+            choose(message, MESSAGES, "message")
+
+    @property
+    def second_level(self) -> tuple[str, ...]:
+        """The candidates on level 2: every aggregator with every message. Operations of your own have no messages.
+
+        >>> SearchSpace(aggregators=("identity", "sum"), messages=("plain", "gated")).second_level
+        ('identity', 'sum', 'sum(gated)')
+        """
+        found = []
+        for name in self.aggregators:
+            messages = self.messages if name in AGGREGATORS else (PLAIN,)
+            found += [join_operation(name, message) for message in messages]
+        return tuple(found)
 
     @property
     def output(self) -> str:
@@ -61,8 +82,9 @@ class SearchSpace:
 
     def links(self) -> tuple[SpaceLink, ...]:
         """Every link, by target, then source."""
+        second = self.second_level
         return tuple(
-            SpaceLink(source, target, self.aggregators if self.nodes < target <= 2 * self.nodes else self.filters)
+            SpaceLink(source, target, second if self.nodes < target <= 2 * self.nodes else self.filters)
             for target in range(1, 2 * self.nodes + self.outputs + 1)
             for source in self._sources(target)
         )
@@ -77,21 +99,27 @@ class SearchSpace:
 
     def size(self, num_cells: int = 1) -> int:
         """The number of different genotypes with ``num_cells`` cells."""
-        return int(prod(len(options) for options in self.choices()) ** num_cells)
+        return int(prod(len(options) for options in self.choices()) ** num_cells) * self.stack.size()
 
     def sample(self, rng: np.random.Generator, num_cells: int = 4) -> Genotype:
         """A genotype drawn uniformly from the space."""
         choices = self.choices()
-        cells = ([options[rng.integers(len(options))] for options in choices] for _ in range(num_cells))
-        return Genotype(tuple(self._cell(links) for links in cells), self.variant)
+        drawn = ([options[rng.integers(len(options))] for options in choices] for _ in range(num_cells))
+        cells = tuple(self._cell(links) for links in drawn)
+        return Genotype(cells, self.variant, self.stack.sample(rng))
 
     def mutate(self, genotype: Genotype, rng: np.random.Generator) -> Genotype:
-        """``genotype`` with one node, drawn uniformly, re-drawn uniformly among its other choices."""
+        """``genotype`` with one node or one part of its stack, drawn uniformly, re-drawn among its other choices."""
         if genotype not in self:
             raise InputError(f"genotype {genotype.id} is not in the search space; only its members can be mutated")
         open_nodes = [(place, options) for place, options in enumerate(self.choices()) if len(options) > 1]
-        if not open_nodes:
+        parts = self.stack.open()
+        if not open_nodes and not parts:
             raise InputError("the search space holds a single genotype; add nodes or candidates to mutate it")
+        if parts:
+            place = int(rng.integers(len(open_nodes) * len(genotype) + len(parts)))
+            if place < len(parts):
+                return replace(genotype, stack=self.stack.mutate(genotype.stack, parts[place], rng))
         which = int(rng.integers(len(genotype)))
         place, options = open_nodes[rng.integers(len(open_nodes))]
         links = list(genotype[which].links)
@@ -99,13 +127,13 @@ class SearchSpace:
         links[place] = others[rng.integers(len(others))]
         cells = list(genotype)
         cells[which] = self._cell(links)
-        return Genotype(tuple(cells), self.variant)
+        return replace(genotype, cells=tuple(cells))
 
     def __contains__(self, genotype: object) -> bool:
         if not isinstance(genotype, Genotype) or genotype.variant != self.variant:
             return False
         choices = self.choices()
-        return all(self._holds(cell, choices) for cell in genotype)
+        return genotype.stack in self.stack and all(self._holds(cell, choices) for cell in genotype)
 
     def _holds(self, cell: CellGenotype, choices: tuple[tuple[Link, ...], ...]) -> bool:
         shape = (cell.nodes, cell.outputs, cell.output) == (self.nodes, self.outputs, self.output)

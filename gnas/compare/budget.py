@@ -91,7 +91,7 @@ def most_weights(problem: SearchProblem) -> int:
     space, found = problem.space, []
     n, m = space.nodes, space.outputs
     for name in (name for name in space.filters if name != "zero"):
-        for second in space.aggregators:
+        for second in space.second_level:
             first = [Link(k - 1, k, name) for k in range(1, n + 1)]  # a chain: its end keeps all of it alive
             middle = [Link(k, n + k, second) for k in range(1, n + 1)]
             last = [Link(2 * n + 1 - min(k, n), 2 * n + k, name) for k in range(1, m + 1)]

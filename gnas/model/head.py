@@ -8,10 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gnas.arch.stack import READOUTS
 from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate
-from gnas.model.task import READOUTS, Task
+from gnas.model.task import Task
 
 
 class Head(nn.Module):

@@ -62,7 +62,7 @@ class Supernet(GraphModule):
         rows = 1 if share_alphas else num_cells
         filters = [k for k in self.links if space.level(k.target) != 2]
         self.filter_alphas = nn.Parameter(1e-3 * torch.randn(rows, len(filters), len(space.filters)))
-        self.aggregator_alphas = nn.Parameter(1e-3 * torch.randn(rows, space.nodes, len(space.aggregators)))
+        self.aggregator_alphas = nn.Parameter(1e-3 * torch.randn(rows, space.nodes, len(space.second_level)))
         self.register_buffer("flat_order", _flat_order(self.links, space), persistent=False)
 
     flat_order: Tensor
@@ -107,7 +107,7 @@ class Supernet(GraphModule):
             CellGenotype(space.nodes, space.outputs, tuple(choice.link for choice in cell), space.output)
             for cell in self.choices()
         ]
-        return Genotype(tuple(cells), space.variant)
+        return Genotype(tuple(cells), space.variant, space.stack.first())
 
     def inherit_weights(self, genotype: Genotype) -> Network:
         """A network of this genotype with the supernet's weights, for quick evaluation."""

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gnas.arch.stack import READOUTS
 from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch
 from gnas.model.structure import MEASURES
@@ -23,7 +24,6 @@ METRICS = {
     "regression": ("mae", "rmse"),
     "classification": ("accuracy", "class_accuracy"),
 }
-READOUTS = ("mean", "sum", "max", "mean_max")
 UNITS = {"mae": "MAE", "rmse": "RMSE", "accuracy": "accuracy %", "class_accuracy": "class-averaged accuracy %"}
 
 Total = Callable[[Tensor], Tensor]

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gnas.arch.operation import BLUE, GREEN, GREY, OPERATIONS_INFO, ORANGE, PURPLE, SKY, VERMILLION, Look
+from gnas.arch.operation import (
+    BLUE,
+    GREEN,
+    GREY,
+    OPERATIONS_INFO,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    Look,
+    split_operation,
+)
 from gnas.plugins import find_plugins, load_plugin
 
 INK, PAPER, BAND, FAINT = "ink", "paper", "band", "faint"  # follow the page: light or dark
@@ -33,8 +44,9 @@ SERIES = (
 @lru_cache
 def look_of(operation: str) -> Look:
     """The look that an operation declares: built in, or the class of a plugin. Others get one by their name."""
-    if operation in OPERATIONS_INFO:
-        return OPERATIONS_INFO[operation].look
+    name = split_operation(operation)[0]
+    if name in OPERATIONS_INFO:
+        return OPERATIONS_INFO[name].look
     point = find_plugins("gnas.operations").get(operation)
     declared = None if point is None else getattr(load_plugin(point), "look", None)
     return declared if isinstance(declared, Look) else PLUGIN_LOOKS[sum(operation.encode()) % len(PLUGIN_LOOKS)]

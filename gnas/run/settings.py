@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from gnas.arch.genotype import OUTPUTS, VARIANTS
+from gnas.arch.operation import MESSAGES
 from gnas.arch.space import SearchSpace
+from gnas.arch.stack import EDGE_STATES, READOUTS, StackSpace
 from gnas.errors import InputError, choose, located
 from gnas.fields import SWITCHES, check_fields, convert_fields, field_kinds, setting
 from gnas.files import parse_yaml, read_text
@@ -37,12 +39,25 @@ class SpaceSettings:
         choices=VARIANTS,
     )
 
+    messages: tuple[str, ...] = setting(
+        SearchSpace.messages, "what an aggregator reads along an edge", choices=MESSAGES, distinct=True
+    )
+    ffn: tuple[bool, ...] = setting((False,), "feed-forward layer after a cell: the choices", distinct=True)
+    mlp: tuple[int, ...] = setting((1,), "linear layers that fuse a cell: the choices", choices=(1, 2), distinct=True)
+    dropouts: tuple[float, ...] = setting(
+        (), "dropout rates to choose from; none: `training.dropout`", at_least=0, below=1
+    )
+    readouts: tuple[str, ...] = setting((), "read-outs to choose from; none: the task's", choices=READOUTS)
+    edges: tuple[str, ...] = setting(("kept",), "state of edges: the choices", choices=EDGE_STATES, distinct=True)
+
     def __post_init__(self) -> None:
         check_fields(self, "space")
 
     def search_space(self) -> SearchSpace:
         """The search space as strategies take it."""
-        return SearchSpace(self.nodes, self.nodes, self.filters, self.aggregators, self.variant)
+        stack = StackSpace(self.ffn, self.mlp, self.dropouts or (None,), self.readouts or (None,), self.edges)
+        cell = (self.nodes, self.nodes, self.filters, self.aggregators, self.variant)
+        return SearchSpace(*cell, messages=self.messages, stack=stack)
 
 
 @dataclass(frozen=True)

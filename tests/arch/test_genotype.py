@@ -147,9 +147,9 @@ VALID = Genotype((gated(), CellGenotype(2, 2, DEAD))).to_yaml()
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("version: 1", "version: 2", "unknown gnas-genotype version '2'; choose one of: 1"),
+        ("version: 1", "version: 3", "unknown gnas-genotype version '3'; choose one of: 1, 2"),
         ("format: gnas-genotype", "format: other", "unknown file format 'other'; choose one of: gnas-genotype"),
-        ("variant: paper\n", "", "key variant is missing; the keys are format, version, variant, cells"),
+        ("variant: paper\n", "", "key variant is missing; the keys are format, version, variant, cells, stack"),
         ("variant: paper", "variant: [paper]", "unknown genotype variant"),
         ("variant: paper", "variant: paper\nvariant: paper", "line 4, column 1: .* given twice"),
         ("variant: paper", "varaint: paper\nvariant: paper", "unknown key 'varaint'.*did you mean 'variant'"),

@@ -48,6 +48,10 @@ def dense_aggregate(adjacency: Tensor, h: Tensor, how: str) -> Tensor:
         return weight @ h
     if how == "mean":
         return (weight @ h) / weight.sum(1, keepdim=True).clamp_min(1)
+    if how == "std":
+        mean, count = dense_aggregate(adjacency, h, "mean"), weight.sum(1, keepdim=True)
+        squares = (weight[:, :, None] * (h[None] - mean[:, None]).square()).sum(1) / count.clamp_min(1)
+        return (squares + 1e-5).sqrt() * (count > 0)
     assert how == "max"
     rows = []
     for row in adjacency > 0:

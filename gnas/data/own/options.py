@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gnas.arch.stack import READOUTS
 from gnas.data.benchmark import Hops, check_sample_neighbors
 from gnas.data.encoding import Column, Encoding
 from gnas.data.splits import DEFAULT_FRACTIONS, Fractions, check_fractions, check_seed
 from gnas.errors import InputError, choose
 from gnas.model.structure import parse_measures
-from gnas.model.task import KINDS, LEVELS, LOSSES, METRICS, READOUTS, Task
+from gnas.model.task import KINDS, LEVELS, LOSSES, METRICS, Task
 
 SPLITS = ("given", "random", "stratified", "scaffold")
 
