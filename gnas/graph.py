@@ -166,6 +166,7 @@ class GraphSet:
     edge_pe: Tensor | None = None  # [E, Q] encodings of edges: walks between the two ends
     graph_attr: Tensor | None = None  # [G, F] features of whole graphs, standardised
     sample_neighbors: tuple[int, ...] = ()
+    rows: Tensor | None = None  # [G] number of each graph in the source; None: not known
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -284,6 +285,7 @@ class GraphSet:
             take(self.edge_pe, edges),
             take(self.graph_attr, ids),
             self.sample_neighbors,
+            take(self.rows, ids),
         )
 
     def batch(self) -> GraphBatch:

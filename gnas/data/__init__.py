@@ -29,7 +29,8 @@ def load(data: Any, *, data_root: str | Path | None = None, seed: int = 0, **opt
         **options: for a benchmark see :func:`gnas.data.benchmarks.load_named`. For your own data, each one replaces what
             would be inferred: ``name``; ``level``, ``kind``, ``metric``, ``loss`` and ``readout`` of the task; ``target``,
             the names of attributes or columns; ``categorical`` (True, False or names of columns); ``split`` (``given``,
-            ``random``, ``stratified``, ``scaffold``) and ``fractions``; ``standardise`` regression targets for training;
+            ``random``, ``stratified``, ``scaffold``, ``group:COLUMN``, ``column:NAME``) and ``fractions``, or ``folds`` and
+            ``fold``, the number of the test fold from 1; ``standardise`` regression targets for training;
             ``skip_bad``, to leave out SMILES that do not parse; ``sample_neighbors``, neighbours per hop such as
             ``(10, 5)`` for a graph too large to be computed whole; ``structure``, measures that nodes read besides their
             columns (``size``, ``degree``).

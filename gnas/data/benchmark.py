@@ -114,7 +114,7 @@ def _describe_task(task: Task) -> list[str]:
 
 
 def _describe_split(graphs: GraphSet, hashes: dict[int, str]) -> dict[str, Any]:
-    values = {f.name: getattr(graphs, f.name) for f in fields(graphs)}
+    values = {f.name: getattr(graphs, f.name) for f in fields(graphs) if f.name != "rows"}  # where they came from
     for name, value in values.items():
         if isinstance(value, Tensor):
             if id(value) not in hashes:

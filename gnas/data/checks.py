@@ -129,6 +129,8 @@ def _check_pointers(graphs: GraphSet, task: Task, where: str) -> None:
             raise InputError(f"{where}: {name} does not run from 0 to {last}")
         if bool((ptr.diff() < 0).any()):
             raise InputError(f"{where}: {name} runs backwards")
+    if g.rows is not None:
+        _shape(where, "rows", g.rows, (len(g),))
     if len(g.node_ptr) != len(g.edge_ptr):
         raise InputError(f"{where}: {len(g.node_ptr) - 1} graphs by their nodes, {len(g.edge_ptr) - 1} by their edges")
 

@@ -1,16 +1,43 @@
-"""Splits by seed: random, stratified by class, by scaffold. Every row gets one code: 0 train, 1 val, 2 test."""
+"""Splits by seed: random, stratified, by group, and k folds. Every row gets one code: 0 train, 1 val, 2 test."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from gnas.data.encoding import Array
-from gnas.errors import InputError
+from gnas.errors import InputError, choose
 
 Fractions = tuple[float, float, float]
 DEFAULT_FRACTIONS: Fractions = (0.8, 0.1, 0.1)
+METHODS = ("given", "random", "stratified", "scaffold")
+WITH_COLUMN = ("group", "column")  # written with the name of a column, such as group:site
+MOST_BINS, BIN_ROWS = 10, 20  # quantile bins of a regression target, and how many rows each should have
+MOST_FOLDS = 100
+
+
+@dataclass(frozen=True)
+class SplitRule:
+    """How to split: a method and, for ``group`` and ``column``, the name of a column."""
+
+    method: str
+    column: str = ""
+
+    @staticmethod
+    def parse(text: str) -> SplitRule:
+        """Read a rule as users write it.
+
+        >>> SplitRule.parse("scaffold"), SplitRule.parse("group:site").column
+        (SplitRule(method='scaffold', column=''), 'site')
+        """
+        method, colon, column = str(text).partition(":")
+        if method in WITH_COLUMN and column.strip():
+            return SplitRule(method, column.strip())
+        if colon or method not in METHODS:
+            choose(text, (*METHODS, *(f"{name}:COLUMN" for name in WITH_COLUMN)), "split")
+        return SplitRule(method)
 
 
 def check_fractions(fractions: Sequence[float]) -> Fractions:
@@ -70,15 +97,25 @@ def _apportion(counts: Array, fractions: Fractions) -> Array:
     return np.stack([counts - val - test, val, test], axis=1)
 
 
-def scaffold_split(scaffolds: Sequence[str], fractions: Fractions = DEFAULT_FRACTIONS, seed: int = 0) -> Array:
-    """Molecules of one scaffold stay together: the largest groups fill train, then val, then test.
+def find_quantile_bins(values: Array) -> Array:
+    """The quantile bin of each number: at most ten bins of about the same size. Rows without a number share the last bin."""
+    bins = min(max(len(values) // BIN_ROWS, 1), MOST_BINS)
+    distinct = np.unique(values[~np.isnan(values)])
+    if len(distinct) <= bins:
+        return np.searchsorted(distinct, values)
+    edges = np.nanquantile(values, np.arange(1, bins) / bins)
+    return np.searchsorted(np.unique(edges), values, side="right")
+
+
+def group_split(groups: Sequence[str] | Array, fractions: Fractions = DEFAULT_FRACTIONS, seed: int = 0) -> Array:
+    """Rows of one group stay together: the largest groups fill train, then val, then test.
 
     The seed decides the order of groups of one size; with three groups or more no split is empty.
     """
-    _, group, counts = np.unique(np.array(scaffolds, dtype=np.str_), return_inverse=True, return_counts=True)
+    _, group, counts = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
     shuffled = _random(seed).permutation(len(counts))
     order = shuffled[np.argsort(-counts[shuffled], kind="stable")]
-    code, room = np.empty(len(counts), np.int8), np.array(split_sizes(len(scaffolds), fractions))
+    code, room = np.empty(len(counts), np.int8), np.array(split_sizes(len(group), fractions))
     used: set[int] = set()
     for left, one in zip(range(len(order), 0, -1), order.tolist(), strict=True):
         empty = [k for k in range(3) if k not in used]
@@ -89,6 +126,87 @@ def scaffold_split(scaffolds: Sequence[str], fractions: Fractions = DEFAULT_FRAC
     return code[group.reshape(-1)]
 
 
+# -- k folds -------------------------------------------------------------------------------------------------------
+
+
+def fold_split(
+    count: int,
+    folds: int,
+    fold: int,
+    fractions: Fractions = DEFAULT_FRACTIONS,
+    seed: int = 0,
+    *,
+    strata: Array | None = None,
+    groups: Array | None = None,
+) -> Array:
+    """Fold number ``fold`` (from 1) of ``folds`` is the test split. Validation is drawn from the other folds.
+
+    Validation gets the share of them that ``fractions`` gives it of train and val together. For one seed, every row is in
+    the test split of exactly one fold.
+
+    Args:
+        count: The number of rows.
+        folds: The number of folds.
+        fold: The fold to test on, counted from 1.
+        fractions: The shares of train, val and test; only those of train and val count.
+        seed: The seed of the folds and of the validation rows.
+        strata: A class per row. Each fold gets about the same share of every class.
+        groups: A group per row. No group is in two splits.
+    """
+    number = assign_folds(count, folds, _random(seed), strata, groups)
+    rest = np.flatnonzero(number != fold - 1)
+    share = fractions[1] / (fractions[0] + fractions[1])
+    inside = [None if values is None else values[rest] for values in (strata, groups)]
+    parts = min(max(round(1 / share), 2), len(rest) if groups is None else len(np.unique(groups[rest])))
+    if parts < 2:
+        raise InputError(f"{folds} folds leave too little to train on: validation needs a part of the other folds")
+    part = assign_folds(len(rest), parts, _random(seed, fold), *inside)
+    sizes = np.bincount(part, minlength=parts)
+    codes = np.where(number == fold - 1, 2, 0).astype(np.int8)
+    codes[rest[part == np.abs(sizes - share * len(rest)).argmin()]] = 1
+    return codes
+
+
+def assign_folds(
+    count: int, folds: int, random: np.random.RandomState, strata: Array | None = None, groups: Array | None = None
+) -> Array:
+    """A fold number from 0 for each row. Folds have about the same size."""
+    units = count if groups is None else len(np.unique(groups))
+    if units < folds:
+        raise InputError(
+            f"{folds} folds need at least {folds} {'rows' if groups is None else 'groups'}; there are {units}"
+        )
+    if groups is not None:
+        return _assign_groups(groups, folds, random)
+    order = random.permutation(count)
+    if strata is not None:
+        order = order[np.argsort(strata[order], kind="stable")]
+    number = np.empty(count, np.int64)
+    number[order] = np.arange(count) % folds
+    return number
+
+
+def _assign_groups(groups: Array, folds: int, random: np.random.RandomState) -> Array:
+    """The largest group first, each to the fold with the fewest rows."""
+    _, group, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    shuffled = random.permutation(len(counts))
+    size, fold_of = np.zeros(folds, np.int64), np.empty(len(counts), np.int64)
+    for one in shuffled[np.argsort(-counts[shuffled], kind="stable")].tolist():
+        fold_of[one] = size.argmin()
+        size[fold_of[one]] += counts[one]
+    return fold_of[group.reshape(-1)]
+
+
+def check_folds(folds: int | None, fold: int) -> None:
+    """An error unless ``fold`` is one of at least two ``folds``, or there are none."""
+    if folds is None and fold == 1:
+        return
+    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= MOST_FOLDS:
+        raise InputError(f"folds is {folds!r}; it must be a whole number from 2 to {MOST_FOLDS}")
+    if isinstance(fold, bool) or not isinstance(fold, int) or not 1 <= fold <= folds:
+        raise InputError(f"fold is {fold!r}; it must be a whole number from 1 to {folds}")
+
+
 def check_seed(seed: int) -> int:
     """A seed that numpy accepts."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
@@ -96,6 +214,6 @@ def check_seed(seed: int) -> int:
     return int(seed)
 
 
-def _random(seed: int) -> np.random.RandomState:
+def _random(seed: int, *more: int) -> np.random.RandomState:
     # RandomState's stream is frozen by numpy's policy: a seed gives the same split on every machine and version.
-    return np.random.RandomState(check_seed(seed))
+    return np.random.RandomState([check_seed(seed), *more] if more else check_seed(seed))

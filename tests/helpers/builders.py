@@ -108,7 +108,9 @@ def replace_line(path: Path, line: int, text: str) -> None:
 
 
 def tensors(graphs: GraphSet) -> list[Any]:
-    return [getattr(graphs, f.name) for f in dataclasses.fields(graphs) if f.name not in ("level", "sample_neighbors")]
+    """All tensors but ``rows``, which say where the graphs came from."""
+    other = ("level", "sample_neighbors", "rows")
+    return [getattr(graphs, f.name) for f in dataclasses.fields(graphs) if f.name not in other]
 
 
 def assert_equal(a: GraphSet, b: GraphSet) -> None:

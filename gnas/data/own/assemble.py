@@ -21,10 +21,9 @@ from gnas.data.encoding import (
     read_columns,
 )
 from gnas.data.own.infer import infer_encoding, read_targets
-from gnas.data.own.molecules import find_scaffolds
 from gnas.data.own.options import LoadOptions
 from gnas.data.own.raw import RawGraphs
-from gnas.data.splits import random_split, scaffold_split, stratified_split
+from gnas.data.own.split import assign_splits, describe_split_rule, drop_unlabelled
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.model.task import Task
@@ -43,16 +42,16 @@ def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
     oddities = check_raw_graphs(raw)
     encoding = infer_encoding(raw, options.kind, options.categorical)
     y, rows = read_targets(encoding, raw)
-    codes, by_rows, how = _assign_splits(raw, y, rows, options)
-    codes, left_out = _drop_unlabelled(raw, codes, rows, by_rows)
+    codes, by_rows, how = assign_splits(raw, y, rows, options)
+    codes, left_out = drop_unlabelled(raw, codes, rows, by_rows)
     # Edge targets are sorted with their edges; the codes take the place of the mask until then.
     marks = torch.from_numpy(codes if by_rows else rows.astype(np.int8) - 1)
     whole = _graph_set(raw, encoding, y, marks)
     splits = _by_rows(whole) if by_rows else _by_graphs(whole, codes)
     task = _make_task(encoding, splits["train"], options)
-    check_splits(splits, task, _describe_split_rule(raw, codes, options))
+    check_splits(splits, task, describe_split_rule(raw, codes, options))
     inputs = (*_input_notes(raw, encoding), *_unseen_notes(whole, splits["train"], encoding))
-    notes = (*raw.notes, *oddities, *inputs, *left_out, how)
+    notes = (*raw.notes, *oddities, *inputs, *left_out, *how)
     train, val, test = (splits[name] for name in SPLIT_NAMES)
     return Benchmark(options.name or raw.name, train, val, test, task, SOURCES[raw.source], notes, encoding)
 
@@ -102,7 +101,7 @@ def _graph_set(raw: RawGraphs, encoding: Encoding, y: Array, mask: Tensor | None
     def tensor(array: Array | None) -> Tensor | None:
         return None if array is None else torch.from_numpy(np.ascontiguousarray(array))
 
-    return GraphSet.build(
+    graphs = GraphSet.build(
         torch.from_numpy(x),
         torch.from_numpy(np.ascontiguousarray(raw.edge_index)),
         _pointers(raw.node_counts),
@@ -113,6 +112,8 @@ def _graph_set(raw: RawGraphs, encoding: Encoding, y: Array, mask: Tensor | None
         tensor(edge_attr),
         tensor(pos),
     )
+    rows = np.arange(len(raw)) if raw.rows is None else raw.rows
+    return dataclasses.replace(graphs, rows=torch.from_numpy(rows.astype(np.int64)))
 
 
 def _pointers(counts: Array) -> Tensor:
@@ -192,81 +193,3 @@ def _make_task(encoding: Encoding, train: GraphSet, options: LoadOptions) -> Tas
         scale=scale,
         labels=encoding.labels,
     )
-
-
-# -- the split of each graph, or of each node or edge if the splits share graphs ------------------------------------
-
-FEWEST_GRAPHS = 3  # with fewer graphs, their nodes or edges are split instead
-
-
-def _assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -> tuple[Array, bool, str]:
-    """A code for each graph or each target row, whether it is by rows, and a note on the rule."""
-    method = options.split
-    if method in (None, "given"):
-        if raw.row_split is not None:
-            return raw.row_split, True, "split: as given, within graphs"
-        if raw.graph_split is not None:
-            return raw.graph_split, False, "split: as given"
-        if method == "given":
-            raise InputError(
-                "the data has no split of its own; set the data option split to random, stratified or scaffold"
-            )
-    method = method or "random"
-    by_rows = raw.level != "graph" and len(raw) < FEWEST_GRAPHS
-    units = _units(raw, by_rows, rows)
-    how = f"split: {method} {options.fractions} of {raw.level if by_rows else 'graph'}s by seed {options.seed}"
-    return _codes(method, units, raw, y, by_rows, options), by_rows, how
-
-
-def _units(raw: RawGraphs, by_rows: bool, rows: Array) -> Array:
-    """A number per graph or row; -1 leaves it out. The two directions of an edge are one unit."""
-    if not by_rows:
-        return np.arange(len(raw))
-    units = np.arange(len(rows))
-    if raw.level == "edge":
-        ends = np.sort(raw.flat_edges(), axis=0)
-        units = ends[0] * int(raw.node_counts.sum()) + ends[1]
-    return np.where(rows, units, -1)
-
-
-def _codes(method: str, units: Array, raw: RawGraphs, y: Array, by_rows: bool, options: LoadOptions) -> Array:
-    used = np.flatnonzero(units >= 0)
-    _, first, unit = np.unique(units[used], return_index=True, return_inverse=True)
-    if method == "scaffold":
-        if not raw.smiles:
-            raise InputError(
-                "a scaffold split needs molecules as SMILES; set the data option split to random or stratified"
-            )
-        chosen = scaffold_split(find_scaffolds(raw.smiles), options.shares, options.seed)
-    elif method == "stratified":
-        if y.ndim != 1 or (raw.level != "graph" and not by_rows):
-            raise InputError("a stratified split needs one class for each graph; set the data option split=random")
-        chosen = stratified_split(y[used][first], options.shares, options.seed)
-    else:
-        chosen = random_split(len(first), options.shares, options.seed)
-    codes = np.full(len(units), -1, np.int8)
-    codes[used] = chosen[unit.reshape(-1)]
-    return codes
-
-
-def _drop_unlabelled(raw: RawGraphs, codes: Array, rows: Array, by_rows: bool) -> tuple[Array, tuple[str, ...]]:
-    """Take rows without a target out of their split; a graph without a target is an error."""
-    notes = []
-    if raw.level == "graph" and not rows.all():
-        row = int((~rows).argmax())
-        what = f"{raw.target_place(row)}: no target ({format_list(list(raw.targets))} is empty or nan)"
-        raise InputError(f"{what}, {format_count(int((~rows).sum()), 'graph')} in all; fill it in or remove them")
-    if raw.level != "graph" and not rows.all():
-        notes.append(
-            f"{format_count(int((~rows).sum()), raw.level)} without target or split: they are context and do not count"
-        )
-    if not by_rows and (codes < 0).any():
-        notes.append(f"{format_count(int((codes < 0).sum()), 'graph')} in no split: left out")
-    return np.where(rows, codes, -1) if by_rows else codes, tuple(notes)
-
-
-def _describe_split_rule(raw: RawGraphs, codes: Array, options: LoadOptions) -> str:
-    """The end of the error line "the ... split is empty"."""
-    if options.split in (None, "given") and (raw.row_split is not None or raw.graph_split is not None):
-        return " (the splits come with the data)"
-    return f" ({len(codes)} to split by fractions {options.fractions}); add data or change the fractions"

@@ -11,8 +11,8 @@ import numpy as np
 from gnas.data.encoding import Array, Column, Place, format_count, format_list
 from gnas.data.own.csv import Table, read_csv
 from gnas.data.own.options import ReadOptions
-from gnas.data.own.raw import RawGraphs, read_split_codes
-from gnas.data.own.tables import TARGET
+from gnas.data.own.raw import RawGraphs
+from gnas.data.own.tables import TARGET, read_split_columns
 from gnas.data.smiles import Molecule, import_rdkit, parse_smiles
 from gnas.errors import InputError, choose
 
@@ -30,11 +30,7 @@ def read_smiles_csv(path: Path, options: ReadOptions) -> RawGraphs:
         raise InputError(f"{table.file}: no rows; there are no molecules to learn from")
     names = _targets(table, column, options)
     read = {n: table.values(n, options.text_labels) for n in names}
-    split = (
-        read_split_codes(table.columns["split"], table.place)
-        if options.own_split and "split" in table.columns
-        else None
-    )
+    split, groups = read_split_columns(table, options)
     texts = [cell.decode() for cell in table.columns[column].tolist()]
     molecules, keep, notes = _parse_all(texts, table.place, options)
     labelled = np.logical_and.reduce([filled for _, filled in read.values()])[keep] if read else None
@@ -45,6 +41,7 @@ def read_smiles_csv(path: Path, options: ReadOptions) -> RawGraphs:
         targets={n: values[keep] for n, (values, _) in read.items()},
         labelled=labelled,
         graph_split=None if split is None else split[keep],
+        graph_groups=None if groups is None else groups[keep],
         requested=options.target,
         rows=keep,
         notes=notes,
@@ -78,7 +75,7 @@ def find_scaffolds(texts: Sequence[str]) -> list[str]:
 def _targets(table: Table, column: str, options: ReadOptions) -> list[str]:
     if options.level not in (None, "graph"):
         raise InputError(f"{table.file}: molecules have targets at graph level, not at {options.level} level")
-    free = [c for c in table.columns if c not in (column, "split")]
+    free = [c for c in table.columns if c not in (column, *options.reserved)]
     if options.unlabelled and not set(options.target) <= set(free):
         return []
     if options.target:

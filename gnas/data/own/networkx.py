@@ -10,7 +10,7 @@ import numpy as np
 
 from gnas.data.encoding import Array, Place, format_list
 from gnas.data.own.options import ReadOptions
-from gnas.data.own.raw import RawGraphs, name_columns, place_within, read_split_codes, to_array
+from gnas.data.own.raw import RawGraphs, name_columns, place_within, read_groups, read_split_codes, to_array
 from gnas.errors import InputError
 
 Attributes = Mapping[Any, Any]
@@ -50,9 +50,10 @@ def read_networkx(graphs: Sequence[Any], place: Place, options: ReadOptions) -> 
         found = options.level or "graph"
     else:
         targets, labelled = _targets(holders[found], names, places[found])
-    taken = {*names, *RESERVED}
+    taken = {*names, *RESERVED, *options.reserved}
     pos = _columns(nodes, ("pos",), places["node"]) if _have(nodes, "pos") else {}
-    splits = {key: _split(holders[key], places[key]) if options.own_split else None for key in ("graph", found)}
+    splits = {key: _split(holders[key], options, places[key]) for key in ("graph", found)}
+    groups = {key: _groups(holders[key], options.group_column, places[key]) for key in ("graph", found)}
     return RawGraphs(
         source="networkx",
         name="graphs",
@@ -67,6 +68,8 @@ def read_networkx(graphs: Sequence[Any], place: Place, options: ReadOptions) -> 
         pos=np.stack(list(pos.values()), axis=1) if pos else None,
         graph_split=splits["graph"],
         row_split=None if found == "graph" else splits[found],
+        graph_groups=groups["graph"],
+        row_groups=None if found == "graph" else groups[found],
         requested=options.target,
         reasons=(f"{found} level: {found}s have the attribute {names[0]!r}",) if targets else (),
         graph_place=place,
@@ -151,8 +154,15 @@ def _targets(
     return _columns(filled, names, place), None if labelled.all() else labelled
 
 
-def _split(holders: Sequence[Attributes], place: Place) -> Array | None:
-    if not _have(holders, "split"):
+def _split(holders: Sequence[Attributes], options: ReadOptions, place: Place) -> Array | None:
+    name = options.split_column
+    if not options.own_split or not _have(holders, name):
         return None
-    words = [str(h.get("split", "")).encode(errors="replace") for h in holders]
+    words = [str(h.get(name, "")).encode(errors="replace") for h in holders]
     return read_split_codes(np.array(words), place)
+
+
+def _groups(holders: Sequence[Attributes], name: str, place: Place) -> Array | None:
+    if not name or not _have(holders, name):
+        return None
+    return read_groups(np.array([str(h.get(name, "")).encode(errors="replace") for h in holders]), name, place)

@@ -9,12 +9,10 @@ from typing import Any
 from gnas.arch.stack import READOUTS
 from gnas.data.benchmark import Hops, check_sample_neighbors
 from gnas.data.encoding import Column, Encoding
-from gnas.data.splits import DEFAULT_FRACTIONS, Fractions, check_fractions, check_seed
+from gnas.data.splits import DEFAULT_FRACTIONS, Fractions, SplitRule, check_folds, check_fractions, check_seed
 from gnas.errors import InputError, choose
 from gnas.model.structure import parse_measures
 from gnas.model.task import KINDS, LEVELS, LOSSES, METRICS, Task
-
-SPLITS = ("given", "random", "stratified", "scaffold")
 
 Categorical = bool | Sequence[str] | None
 
@@ -34,6 +32,8 @@ class LoadOptions:
     target: str | Sequence[str] | None = None
     split: str | None = None
     fractions: Sequence[float] = DEFAULT_FRACTIONS
+    folds: int | None = None
+    fold: int = 1
     standardise: bool = True
     skip_bad: bool = False
     sample_neighbors: Hops = None
@@ -46,7 +46,13 @@ class LoadOptions:
         _check_choice(self.metric, [m for kind in KINDS for m in METRICS[kind]], "metric")
         _check_choice(self.loss, [m for kind in KINDS for m in LOSSES[kind]], "loss")
         _check_choice(self.readout, READOUTS, "readout")
-        _check_choice(self.split, SPLITS, "split")
+        rule = self.split_rule
+        check_folds(self.folds, self.fold)
+        if self.folds is not None and rule is not None and rule.method in ("given", "column"):
+            raise InputError(
+                f"folds makes splits of its own and cannot be used with split={self.split}; choose random, stratified, "
+                "scaffold or group:COLUMN"
+            )
         object.__setattr__(self, "fractions", check_fractions(self.fractions))
         check_sample_neighbors(self.sample_neighbors)
         parse_measures(self.structure or ())
@@ -60,6 +66,17 @@ class LoadOptions:
     @property
     def shares(self) -> Fractions:
         return check_fractions(self.fractions)
+
+    @property
+    def split_rule(self) -> SplitRule | None:
+        """The requested rule; None: the default."""
+        return None if self.split is None else SplitRule.parse(self.split)
+
+    @property
+    def reads_split(self) -> bool:
+        """Whether a split that comes with the data is used."""
+        rule = self.split_rule
+        return self.folds is None and (rule is None or rule.method in ("given", "column"))
 
 
 def _check_choice(value: Any, choices: Iterable[str], what: str) -> None:
@@ -83,20 +100,30 @@ class ReadOptions:
     text_columns: tuple[str, ...] = ()  # columns that may hold both texts and numbers
     text_labels: bool = False  # the same for targets
     own_split: bool = True  # use the split that comes with the data
+    split_column: str = "split"  # its name
+    group_column: str = ""  # the column whose groups must not be divided between splits
     unlabelled: bool = False  # targets may be missing
     skip_bad: bool = False  # leave out SMILES that do not parse, or that have values outside ``vocabulary``
     vocabulary: tuple[Column, ...] = ()  # columns of the network that will read the graphs
+
+    @property
+    def reserved(self) -> tuple[str, ...]:
+        """Columns that are neither features nor targets."""
+        return tuple(filter(None, ("split", self.split_column, self.group_column)))
 
     @staticmethod
     def for_loading(options: LoadOptions) -> ReadOptions:
         """Options to read the data of a new benchmark."""
         columns = () if isinstance(options.categorical, bool | None) else tuple(options.categorical)
+        rule = options.split_rule or SplitRule("given")
         return ReadOptions(
             target=tuple(options.target or ()),
             level=options.level,
             text_columns=columns,
             text_labels=options.kind == "classification",
-            own_split=options.split in (None, "given"),
+            own_split=options.reads_split,
+            split_column=rule.column if rule.method == "column" else "split",
+            group_column=rule.column if rule.method == "group" else "",
             skip_bad=options.skip_bad,
         )
 

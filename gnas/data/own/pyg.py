@@ -22,6 +22,9 @@ from gnas.data.own.raw import (
     as_matrix,
     check_lengths,
     gather_attribute,
+    place_within,
+    read_groups,
+    read_split_codes,
     stack_columns,
     stack_rows,
     to_array,
@@ -140,7 +143,7 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
         targets=_targets(attribute, values, found, counts, options, place),
         level=found,
         pos=None if pos is None else stack_rows("pos", pos, place),
-        row_split=_codes(masks, counts, found, place),
+        **_splits(graphs, _codes(masks, counts, found, place), found, counts, options, place),
         requested=options.target,
         notes=notes,
         reasons=(reason,) if reason else (),
@@ -253,6 +256,37 @@ def _targets(
             f"no target {missing[0]!r}: neither an attribute of {place(0)} nor one of {format_list(list(found))}"
         )
     return {r: found[r] for r in requested}
+
+
+def _splits(
+    graphs: Sequence[Data],
+    by_masks: Array | None,
+    level: str,
+    counts: dict[str, Array],
+    options: ReadOptions,
+    place: Place,
+) -> dict[str, Array | None]:
+    """Splits from masks or from a named attribute, and groups: one per graph, or one per node or edge."""
+    found: dict[str, Array | None] = {"row_split": by_masks}
+    named = options.split_column if options.own_split and options.split_column != "split" else ""
+    for name, key in ((named, "split"), (options.group_column, "groups")):
+        values = gather_attribute(graphs, name, place, any_shape=True) if name else None
+        if values is None:
+            continue
+        by_graphs = all(value.size == 1 for value in values)
+        if not by_graphs and level == "graph":
+            raise InputError(f"{place(0)}: {name} has several values; one for each graph is needed")
+        if not by_graphs:
+            check_lengths(values, counts[level], name, level, place)
+        flat = np.concatenate([value.reshape(-1) for value in values])
+        places = place if by_graphs else (lambda row: place_within(row, counts[level], level, place))
+        read = read_groups(flat, name, places) if key == "groups" else read_split_codes(_as_texts(flat), places)
+        found[f"{'graph' if by_graphs else 'row'}_{key}"] = read
+    return found
+
+
+def _as_texts(values: Array) -> Array:
+    return values if values.dtype.kind == "S" else values.astype(np.bytes_)
 
 
 def _codes(masks: list[list[Array]] | None, counts: dict[str, Array], level: str, place: Place) -> Array | None:

@@ -36,6 +36,8 @@ class RawGraphs:
     pos: Array | None = None  # [N, D]
     graph_split: Array | None = None
     row_split: Array | None = None
+    graph_groups: Array | None = None  # a group for each graph, or for each target row: no group is in two splits
+    row_groups: Array | None = None
     smiles: tuple[str, ...] = ()
     rows: Array | None = None  # [G] rows of the source that the graphs were read from; None: all of them
     requested: tuple[str, ...] = ()  # targets that the caller named
@@ -101,6 +103,14 @@ def read_split_codes(texts: Array, place: Place) -> Array:
         row = int((codes == -2).argmax())
         raise InputError(f"{place(row)}: split is {words[row]!r}; write train, val or test")
     return codes
+
+
+def read_groups(texts: Array, name: str, place: Place) -> Array:
+    """A column of groups; an error if one is missing."""
+    empty = texts == b"" if texts.dtype.kind == "S" else np.isnan(texts) if texts.dtype.kind == "f" else texts != texts
+    if empty.any():
+        raise InputError(f"{place(int(empty.argmax()))}: the group {name!r} is empty; fill it in")
+    return texts
 
 
 # -- values of Python objects as rows and columns ------------------------------------------------------------------

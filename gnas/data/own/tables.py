@@ -12,7 +12,7 @@ import numpy as np
 from gnas.data.encoding import Array, find_positions, find_repeat, format_value
 from gnas.data.own.csv import Table, read_csv
 from gnas.data.own.options import ReadOptions
-from gnas.data.own.raw import RawGraphs, read_split_codes
+from gnas.data.own.raw import RawGraphs, read_groups, read_split_codes
 from gnas.errors import InputError, choose
 
 KEYS = {
@@ -55,21 +55,20 @@ def read_folder(path: Path, options: ReadOptions) -> RawGraphs:
     order = {"graph": np.arange(len(ids)), "node": node_order, "edge": edge_order}
     targets, labelled = _read_targets(folder, level, names, options.text_labels, order[level])
     pos = [c for c in folder.nodes.columns if COORDINATE.fullmatch(c)]
-    graph_split, row_split = _splits(folder, level, order[level]) if options.own_split else (None, None)
+    splits = _splits(folder, level, order[level], options)
     return RawGraphs(
         source="tables",
         name=path.name or path.resolve().name,
         node_counts=node_counts,
         edge_counts=edge_counts,
         edge_index=ends[:, edge_order],
-        nodes=_features(folder.nodes, "node", {*names, *pos}, options.text_columns, node_order),
-        edges=_features(folder.edges, "edge", set(names), options.text_columns, edge_order),
+        nodes=_features(folder.nodes, "node", {*names, *pos, *options.reserved}, options.text_columns, node_order),
+        edges=_features(folder.edges, "edge", {*names, *options.reserved}, options.text_columns, edge_order),
         targets=targets,
         level=level,
         labelled=labelled,
         pos=_coordinates(folder.nodes, pos, node_order),
-        graph_split=graph_split,
-        row_split=row_split,
+        **splits,
         requested=options.target,
         reasons=(reason,),
         graph_place=lambda g: f"graph {format_value(ids[g])}",
@@ -104,7 +103,7 @@ def _targets(folder: _Folder, options: ReadOptions) -> tuple[str, list[str], str
     for here, table in folder.tables.items():
         if level not in (None, here):
             continue
-        free = [c for c in table.columns if c not in KEYS[here]]
+        free = [c for c in table.columns if c not in KEYS[here] and c not in options.reserved]
         names = [c for c in requested if c in free] if requested else [c for c in free if TARGET.fullmatch(c)]
         if here == "graph" and not names and not requested:
             names = free
@@ -145,15 +144,36 @@ def _read_targets(
     return {n: values[order] for n, (values, _) in read.items()}, None if labelled.all() else labelled
 
 
-def _splits(folder: _Folder, level: str, order: Array) -> tuple[Array | None, Array | None]:
-    """Splits of the files: one word per graph, or one per node or edge if that is the level."""
-    row_split = None
-    table = folder.tables.get(level)
-    if level != "graph" and table is not None and "split" in table.columns:
-        row_split = read_split_codes(table.columns["split"], table.place)[order]
-    if folder.graphs is not None and "split" in folder.graphs.columns:
-        return read_split_codes(folder.graphs.columns["split"], folder.graphs.place), row_split
-    return None, row_split
+def _splits(folder: _Folder, level: str, order: Array, options: ReadOptions) -> dict[str, Array | None]:
+    """Splits and groups of the files: one per graph, or one per node or edge if that is the level."""
+    found: dict[str, Array | None] = {}
+    here, above = (None if level == "graph" else folder.tables.get(level)), folder.graphs
+    for prefix, table, rows in (("row", here, order), ("graph", above, None)):
+        split, groups = (None, None) if table is None else read_split_columns(table, options, optional=True)
+        for name, values in ((f"{prefix}_split", split), (f"{prefix}_groups", groups)):
+            found[name] = values if values is None or rows is None else values[rows]
+    named = [name for name in options.reserved if name != "split"]
+    tables = [table for table in (above, here) if table is not None]
+    if named and not any(named[0] in table.columns for table in tables):
+        columns = [column for table in tables for column in table.columns]
+        choose(named[0], columns, f"column of {' or '.join(table.file for table in tables)}")
+    return found
+
+
+def read_split_columns(table: Table, options: ReadOptions, optional: bool = False) -> tuple[Array | None, Array | None]:
+    """The codes of the split column and the groups of the group column; None where there is none or it is not used.
+
+    A column that the caller named must be there, unless ``optional``.
+    """
+    named = [name for name in options.reserved if name != "split"]
+    if named and not optional:
+        choose(named[0], table.columns, f"column of {table.file}")
+    split = groups = None
+    if options.own_split and options.split_column in table.columns:
+        split = read_split_codes(table.columns[options.split_column], table.place)
+    if options.group_column in table.columns:
+        groups = read_groups(table.columns[options.group_column], options.group_column, table.place)
+    return split, groups
 
 
 # -- identifiers of graphs and nodes, matched between tables -------------------------------------------------------

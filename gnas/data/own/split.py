@@ -1,0 +1,150 @@
+"""The split of each graph, or of each node or edge if the splits share graphs.
+
+The rule: a split that comes with the data is used. Otherwise graphs are split at random by the seed. With fewer than three
+graphs, their nodes or edges are split instead. With ``folds``, classes are stratified unless a rule is named.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gnas.data.encoding import Array, format_count, format_list
+from gnas.data.own.molecules import find_scaffolds
+from gnas.data.own.options import LoadOptions
+from gnas.data.own.raw import RawGraphs
+from gnas.data.splits import (
+    SplitRule,
+    find_quantile_bins,
+    fold_split,
+    group_split,
+    random_split,
+    stratified_split,
+)
+from gnas.errors import InputError
+
+FEWEST_GRAPHS = 3  # with fewer graphs, their nodes or edges are split instead
+ONE_CLASS = "a stratified split needs one target for each graph; set the data option split=random"
+OTHERS = "set the data option split to random, stratified or group:COLUMN"
+
+
+def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -> tuple[Array, bool, tuple[str, ...]]:
+    """A code for each graph or each target row, whether it is by rows, and notes on the rule."""
+    rule = options.split_rule
+    if options.reads_split:
+        if raw.row_split is not None:
+            return raw.row_split, True, (f"split: {_name_given(rule)}, within graphs",)
+        if raw.graph_split is not None:
+            return raw.graph_split, False, (f"split: {_name_given(rule)}",)
+        if rule is not None:
+            what = f"no column {rule.column!r} that names" if rule.column else "no split of its own: nothing names"
+            raise InputError(f"the data has {what} train, val and test; {OTHERS}")
+    by_rows = raw.level != "graph" and len(raw) < FEWEST_GRAPHS
+    if rule is None:
+        stratify = options.folds is not None and y.ndim == 1 and (raw.level == "graph" or by_rows)
+        rule = SplitRule("stratified" if stratify else "random")
+    used, first, unit = _number_units(raw, by_rows, rows)
+    strata = _find_strata(rule, raw, y, by_rows)
+    groups = _find_groups(rule, raw, by_rows)
+    at = used[first]
+    chosen = _split_units(
+        len(first), None if strata is None else strata[at], None if groups is None else groups[at], options
+    )
+    codes = np.full(len(rows) if by_rows else len(raw), -1, np.int8)
+    codes[used] = chosen[unit.reshape(-1)]
+    return codes, by_rows, _describe_rule(rule, strata, raw.level if by_rows else "graph", options)
+
+
+def _name_given(rule: SplitRule | None) -> str:
+    return f"as given by the column {rule.column!r}" if rule is not None and rule.column else "as given"
+
+
+def _number_units(raw: RawGraphs, by_rows: bool, rows: Array) -> tuple[Array, Array, Array]:
+    """The graphs or rows to split, the first of each unit among them, and the unit of each.
+
+    The two directions of an edge are one unit. Rows without a target are left out.
+    """
+    if not by_rows:
+        units = np.arange(len(raw))
+    elif raw.level == "edge":
+        ends = np.sort(raw.flat_edges(), axis=0)
+        units = np.where(rows, ends[0] * int(raw.node_counts.sum()) + ends[1], -1)
+    else:
+        units = np.where(rows, np.arange(len(rows)), -1)
+    used = np.flatnonzero(units >= 0)
+    _, first, unit = np.unique(units[used], return_index=True, return_inverse=True)
+    return used, first, unit
+
+
+def _find_strata(rule: SplitRule, raw: RawGraphs, y: Array, by_rows: bool) -> Array | None:
+    """The class of each row, or the quantile bin of its number; None if rows are not stratified."""
+    if rule.method != "stratified":
+        return None
+    if raw.level != "graph" and not by_rows:
+        raise InputError(ONE_CLASS)
+    if y.ndim == 1:
+        return y
+    return find_quantile_bins(y[:, 0]) if y.shape[1] == 1 else None
+
+
+def _find_groups(rule: SplitRule, raw: RawGraphs, by_rows: bool) -> Array | None:
+    """The group of each graph or row; None if rows are not grouped."""
+    if rule.method == "scaffold":
+        if not raw.smiles:
+            raise InputError(f"a scaffold split needs molecules as SMILES; {OTHERS}")
+        return np.array(find_scaffolds(raw.smiles), dtype=np.str_)
+    if rule.method != "group":
+        return None
+    groups = raw.row_groups if by_rows else raw.graph_groups
+    if groups is None:
+        level = raw.level if by_rows else "graph"
+        raise InputError(f"no {level} has a column {rule.column!r}, by which the splits should be grouped; {OTHERS}")
+    return groups
+
+
+def _split_units(count: int, strata: Array | None, groups: Array | None, options: LoadOptions) -> Array:
+    shares, seed = options.shares, options.seed
+    if options.folds is not None:
+        return fold_split(count, options.folds, options.fold, shares, seed, strata=strata, groups=groups)
+    if groups is not None:
+        return group_split(groups, shares, seed)
+    return random_split(count, shares, seed) if strata is None else stratified_split(strata, shares, seed)
+
+
+def _describe_rule(rule: SplitRule, strata: Array | None, what: str, options: LoadOptions) -> tuple[str, ...]:
+    notes = []
+    method = f"by group {rule.column!r}" if rule.method == "group" else rule.method
+    if rule.method == "stratified" and strata is None:
+        method = "random"
+        notes.append("several targets cannot be stratified: the split is random")
+    if options.folds is None:
+        notes.append(f"split: {method} {options.fractions} of {what}s by seed {options.seed}")
+    else:
+        train, val, _ = options.shares
+        notes.append(
+            f"split: fold {options.fold} of {options.folds} is the test split, validation is {val / (train + val):.3g} of "
+            f"the other folds; folds of {what}s, {method}, by seed {options.seed}"
+        )
+    return tuple(notes)
+
+
+def drop_unlabelled(raw: RawGraphs, codes: Array, rows: Array, by_rows: bool) -> tuple[Array, tuple[str, ...]]:
+    """Take rows without a target out of their split; a graph without a target is an error."""
+    notes = []
+    if raw.level == "graph" and not rows.all():
+        row = int((~rows).argmax())
+        what = f"{raw.target_place(row)}: no target ({format_list(list(raw.targets))} is empty or nan)"
+        raise InputError(f"{what}, {format_count(int((~rows).sum()), 'graph')} in all; fill it in or remove them")
+    if raw.level != "graph" and not rows.all():
+        notes.append(
+            f"{format_count(int((~rows).sum()), raw.level)} without target or split: they are context and do not count"
+        )
+    if not by_rows and (codes < 0).any():
+        notes.append(f"{format_count(int((codes < 0).sum()), 'graph')} in no split: left out")
+    return np.where(rows, codes, -1) if by_rows else codes, tuple(notes)
+
+
+def describe_split_rule(raw: RawGraphs, codes: Array, options: LoadOptions) -> str:
+    """The end of the error line "the ... split is empty"."""
+    if options.reads_split and (raw.row_split is not None or raw.graph_split is not None):
+        return " (the splits come with the data)"
+    return f" ({len(codes)} to split by fractions {options.fractions}); add data or change the fractions"
