@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import torch
-
-from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.errors import InputError
-from gnas.model.network import Network
 from gnas.strategies import GraphNAS, SearchStrategy
 from gnas.strategies.base import SearchProblem
 from gnas.strategies.evolution import Evolution
 from gnas.strategies.gradient import GradientSettings
 from gnas.strategies.trial import TrialSettings
+from gnas.strategies.weights import most_weights
 
 
 @dataclass(frozen=True)
@@ -84,20 +81,3 @@ class SearchBudget:
     def for_problem(self, problem: SearchProblem) -> SearchBudget:
         """This budget with its ``max_weights`` known."""
         return self if self.max_weights else replace(self, max_weights=most_weights(problem))
-
-
-def most_weights(problem: SearchProblem) -> int:
-    """Weights of the heaviest network of the space: as many live links as can be, its heaviest operations on them."""
-    space, found = problem.space, []
-    n, m = space.nodes, space.outputs
-    for name in (name for name in space.filters if name != "zero"):
-        for second in space.second_level:
-            first = [Link(k - 1, k, name) for k in range(1, n + 1)]  # a chain: its end keeps all of it alive
-            middle = [Link(k, n + k, second) for k in range(1, n + 1)]
-            last = [Link(2 * n + 1 - min(k, n), 2 * n + k, name) for k in range(1, m + 1)]
-            cell = CellGenotype(n, m, (*first, *middle, *last), space.output)
-            genotype = Genotype((cell,) * problem.num_cells, space.variant)
-            with torch.device("meta"):  # counted, not allocated
-                network = Network(genotype, problem.task, problem.channels, operations=problem.operations)
-            found.append(network.num_weights())
-    return max(found)

@@ -43,6 +43,8 @@ CLASSES = {
     "RandomSearch": "gnas.strategies.random",
     "Evolution": "gnas.strategies.evolution",
     "GraphNAS": "gnas.strategies.graphnas",
+    "Race": "gnas.strategies.race",
+    "RaceCandidate": "gnas.strategies.candidate",
     "SearchBudget": "gnas.compare.budget",
     "Candidate": "gnas.compare.networks",
     "Source": "gnas.paper.scale",

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from gnas.data.benchmark import Benchmark
 
 OPTIMIZERS = ("adam", "adamw")
-SCHEDULES = ("plateau", "cosine")
+SCHEDULES = ("plateau", "cosine", "restarts")
+CYCLES, GROWTH = 4, 3  # of `restarts`: cosines, and how many times as many epochs there are at the end of the next one
 PRECISIONS = ("float32", "tf32", "bf16")
 ENGINES = ("auto", "eager", "graph", "compiled")  # how a step is run: see gnas/training/engine.py
 
@@ -34,7 +35,8 @@ class TrainConfig:
     weight_decay: float = setting(0.0, "decoupled with `adamw`", at_least=0, at_most=1e6)
     schedule: str = setting(
         "plateau",
-        "`plateau`: reduce the rate on a plateau, stop below `min_lr`; `cosine` over `epochs`",
+        "`plateau`: reduce the rate on a plateau, stop below `min_lr`; `cosine` over `epochs`; `restarts`: up to four "
+        "cosines one after the other, which end after 1/27, 1/9, 1/3 and all of `epochs`",
         choices=SCHEDULES,
     )
     factor: float = setting(0.5, "of the rate on a plateau", at_least=1e-6, at_most=1 - 1e-6)  # 1 would never end
@@ -64,6 +66,15 @@ class TrainConfig:
     def paper(benchmark: Benchmark) -> TrainConfig:
         """The paper's protocol, with the benchmark's own patience."""
         return TrainConfig(patience=benchmark.patience)
+
+    def cycle_ends(self) -> tuple[int, ...]:
+        """The epochs after which the cosines of ``restarts`` end.
+
+        >>> TrainConfig(epochs=60).cycle_ends()
+        (2, 7, 20, 60)
+        """
+        ends = (round(self.epochs / GROWTH**number) for number in reversed(range(CYCLES)))
+        return tuple(dict.fromkeys(max(end, 1) for end in ends))
 
     def with_(self, **changes: Any) -> TrainConfig:
         """A copy with other values; an unknown name is an error that suggests the nearest."""

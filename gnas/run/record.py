@@ -148,20 +148,22 @@ class TrainingRecord:
 
 @dataclass(frozen=True)
 class SearchFigures:
-    """The result of a search. ``searches`` lists the candidates if it is the best of several searches."""
+    """The result of a search.
+
+    ``searches`` lists the candidates if it is the best of several searches, ``finalists`` those that a race trained to the end.
+    """
 
     seconds: float
     strategy: str
     trained_epochs: int
     seed: int
     searches: tuple[Values, ...] = ()
+    finalists: tuple[Values, ...] = ()
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> SearchFigures:
-        searches = tuple(values.get("searches") or ())
-        return SearchFigures(
-            values["seconds"], values["strategy"], values["trained_epochs"], values["seed"], searches=searches
-        )
+        several = {name: tuple(values.get(name) or ()) for name in ("searches", "finalists")}
+        return SearchFigures(values["seconds"], values["strategy"], values["trained_epochs"], values["seed"], **several)
 
 
 SEARCH_KEYS = ("seconds", "strategy", "trained_epochs", "seed")

@@ -20,6 +20,7 @@ from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, Sea
 from gnas.strategies.darts import Darts
 from gnas.strategies.evolution import Evolution
 from gnas.strategies.graphnas import GraphNAS
+from gnas.strategies.race import Race
 from gnas.strategies.random import RandomSearch
 from gnas.strategies.single_level import SingleLevel
 from gnas.training.loop import Record
@@ -32,6 +33,7 @@ STRATEGIES: dict[str, Callable[..., SearchStrategy]] = {
     "random": RandomSearch,
     "evolution": Evolution,
     "graphnas": GraphNAS,
+    "race": Race,
 }
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "Darts",
     "Evolution",
     "GraphNAS",
+    "Race",
     "RandomSearch",
     "SearchProblem",
     "SearchResult",

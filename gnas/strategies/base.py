@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from gnas.jobs import Runner
 from gnas.model.stage import OperationTypes
 from gnas.model.task import Task
 from gnas.run.folder import Run
+from gnas.run.protocol import TrainConfig
 from gnas.training.loop import Record
 
 
@@ -42,6 +43,7 @@ class SearchContext:
     on_epoch: Callable[[Record], None] | None = None
     should_stop: Callable[[], bool] | None = None
     runner: Runner | None = None  # None: jobs run in this process
+    on_leaders: Callable[[Sequence[Record], TrainConfig], None] | None = None  # of a race: gets the best so far
 
     def get_runner(self) -> Runner:
         """The runner for the jobs of this search. Workers need a run folder; without one, jobs run in this process."""
@@ -66,10 +68,11 @@ class SearchResult:
     trained_epochs: int = 0
     seed: int = 0
     searches: tuple[Record, ...] = ()  # of several searches: the result of each, and its validation metric
+    finalists: tuple[Record, ...] = ()  # of a race: the candidates that were trained to the end, best first
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the history, for result files."""
-        several = {"searches": list(self.searches)} if self.searches else {}
+        several = {name: list(values) for name in ("searches", "finalists") if (values := getattr(self, name))}
         return {
             "genotype": self.genotype.id,
             "formulas": list(self.genotype.formulas()),
@@ -89,7 +92,14 @@ def finished_search(run: Run) -> SearchResult | None:
         return None
     done = record.result
     return SearchResult(
-        record.architecture, record.history, done.seconds, done.strategy, done.trained_epochs, done.seed, done.searches
+        record.architecture,
+        record.history,
+        done.seconds,
+        done.strategy,
+        done.trained_epochs,
+        done.seed,
+        done.searches,
+        done.finalists,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import statistics
 import warnings
@@ -177,6 +178,11 @@ class Trainer(EpochLoop):
         config = self.config
         if self.epoch < config.warmup:
             return config.lr * (self.epoch + 1) / (config.warmup + 1)
+        if config.schedule == "restarts":
+            ends = config.cycle_ends()
+            begin, end = next((a, b) for a, b in itertools.pairwise((0, *ends)) if self.epoch < b or b == ends[-1])
+            share = (self.epoch + 0.5 - begin) / (end - begin)  # half a step ahead: a cycle may be a single epoch
+            self.rate = config.min_lr + 0.5 * (config.lr - config.min_lr) * (1 + math.cos(math.pi * min(share, 1.0)))
         if config.schedule == "cosine":
             share = (self.epoch - config.warmup) / max(config.epochs - config.warmup, 1)
             self.rate = config.min_lr + 0.5 * (config.lr - config.min_lr) * (1 + math.cos(math.pi * share))

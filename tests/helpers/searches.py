@@ -20,6 +20,7 @@ SETTINGS = {
         {**SMALL, "trials": 3, "population": 2, "sample": 1, "inherit": True, "supernet_epochs": 2, "epochs": 1},
     ],
     "graphnas": [{**SMALL, **SMALL_GRAPHNAS}],
+    "race": [{**SMALL, "epochs": 3, "trials": 4, "finals": 1, "round_size": 2}],
 }
 CASES = [
     pytest.param(name, settings, id=f"{name}-{k}") for name in SETTINGS for k, settings in enumerate(SETTINGS[name])

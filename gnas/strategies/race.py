@@ -1,0 +1,67 @@
+"""A race: candidates from several proposers are trained briefly, and the better third of them goes on from its checkpoints.
+
+Every training begins as a whole one. Its schedule (``restarts``) has a cosine for each rung, which ends after 1/27, 1/9, 1/3 and
+all of the epochs. After a rung the better third is promoted to the next as soon as enough candidates have reached it
+(asynchronous successive halving: Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020). At the end the
+best found networks and the best hand-made one are trained to the last epoch. Validation decides everywhere, at its best epoch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gnas.errors import InputError
+from gnas.fields import setting
+from gnas.run.folder import Run
+from gnas.run.protocol import TrainConfig
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
+from gnas.strategies.race_search import RaceSearch
+from gnas.strategies.trial import TrialSettings
+
+
+@dataclass(frozen=True)
+class Race(TrialSettings):
+    """Successive halving among hand-made networks, random draws, mutations of the leaders and what a predictor proposes.
+
+    The architecture, its depth, width and read-out, the learning rate and dropout race. A race ends after ``trials``
+    candidates, ``max_epochs`` epochs or ``max_seconds`` seconds, whichever comes first, and the trainings to the end are part of
+    it. With ``max_seconds`` it chooses the epochs of a whole training itself, from the speed of the first steps.
+    """
+
+    trials: int = setting(30, "candidates to try; with a limit of time, as many as there is time for", at_least=1)
+    epochs: int = setting(60, "epochs of a whole training", at_least=1)
+    finals: int = setting(2, "found networks that are trained to the end, beside the best hand-made one", at_least=1)
+    round_size: int = setting(6, "brief trainings between two decisions; they do not depend on each other", at_least=1)
+    max_weights: int = setting(
+        0, "most weights of a network; `0`: as many as the heaviest network of the space has", at_least=0
+    )
+    training: TrainConfig | None = None  # the protocol, whose epochs, batch and rate replace those above
+    train_seed: int = setting(41, "seed of all trainings", at_least=0)
+    train_seeds: int = setting(1, "trainings of each finalist that follow the race or are part of it", at_least=1)
+    name: str = "race"
+
+    def protocol(self) -> TrainConfig:
+        """How a whole training is done."""
+        own = {name: getattr(self, name) for name in ("epochs", "batch_size", "lr", "precision", "precise_norms")}
+        config = TrainConfig(**own) if self.training is None else self.training
+        return replace(config, schedule="restarts", warmup=0, checkpoint_every=max(1, config.epochs // 10))
+
+    def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
+        with _run_folder(context) as inside:
+            return RaceSearch(self, problem, inside).search(self.name)
+
+
+@contextlib.contextmanager
+def _run_folder(context: SearchContext) -> Iterator[SearchContext]:
+    """The context with a run folder, a temporary one if it has none: candidates go on from checkpoints."""
+    if context.run is not None:
+        yield context
+        return
+    if context.runner is not None and not context.runner.in_process:
+        raise InputError("a race on workers needs a run folder; give one (run=...)")
+    with tempfile.TemporaryDirectory(prefix="gnas-race-") as folder, Run(Path(folder) / "search", {}) as run:
+        yield replace(context, run=run, runner=None)

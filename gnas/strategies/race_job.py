@@ -1,0 +1,108 @@
+"""A brief training of candidates of a race: it begins, or goes on from its checkpoint, and stops after some epochs.
+
+The training is the beginning of a whole one: same seed, batches and schedule. The schedule ``restarts`` has a cosine for every
+rung, so that each candidate is judged after its rate went down, and the next rung takes up the full rate again (Loshchilov and
+Hutter, SGDR, ICLR 2017).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gnas.jobs import Work
+from gnas.model.stage import OperationTypes
+from gnas.model.task import Task
+from gnas.run.folder import Run
+from gnas.run.protocol import TrainConfig
+from gnas.strategies.candidate import RaceCandidate
+from gnas.strategies.trial import TrialData
+from gnas.training.engine import take_turns
+from gnas.training.loop import NotFinite, Record
+from gnas.training.optim import use_precision
+from gnas.training.train import Trainer
+
+
+def race_job(
+    work: Work,
+    *,
+    candidates: Sequence[RaceCandidate],
+    begins: Sequence[int],
+    ends: Sequence[int],
+    data: TrialData,
+    task: Task,
+    config: TrainConfig,
+    seed: int,
+    operations: OperationTypes | None,
+) -> list[Record]:
+    """Train each candidate from the epoch in ``begins`` to the one in ``ends``; returns an outcome for each.
+
+    Each candidate has a folder beside that of the job, with its id. On a GPU their steps take turns.
+    """
+    assert work.folder is not None
+    use_precision(config.precision)
+    with contextlib.ExitStack() as stack:
+        trainings = []
+        for candidate, end in zip(candidates, ends, strict=True):
+            run = stack.enter_context(open_training(work.folder.parent / candidate.id, candidate, config, seed))
+            torch.manual_seed(seed)
+            model, own = candidate.build(task, operations), replace(config, lr=candidate.lr)
+            stores = data.open_stores(work.device)
+            trainer = Trainer(model, own, seed, work.device, stores, run, should_stop=work.should_stop)
+            trainer.epochs = end  # the schedule is that of a whole training
+            trainings.append(_Training(trainer))
+        if work.device.type == "cuda":
+            take_turns([one.steps() for one in trainings])
+        else:
+            for one in trainings:
+                torch.manual_seed(seed)
+                take_turns([one.steps()])
+        outcomes = [one.outcome(*span) for one, *span in zip(trainings, begins, ends, strict=True)]
+    if work.device.type == "cuda":
+        del trainings, trainer, model, one
+        gc.collect()  # a trainer and its recorded steps refer to each other, and hold the memory of the device
+    return outcomes
+
+
+def open_training(folder: Path, candidate: RaceCandidate, config: TrainConfig, seed: int) -> Run:
+    """The run folder of a candidate's training, new or resumed."""
+    about: dict[str, Any] = {"candidate": candidate.id, "channels": candidate.channels, "seed": seed}
+    return Run(folder, {**about, "epochs": config.epochs}, resume=True)
+
+
+class _Training:
+    """A trainer whose failure is an outcome, and ends no other training."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer, self.failed = trainer, ""
+        self.started = time.perf_counter()
+
+    def steps(self) -> Iterator[None]:
+        try:
+            yield from self.trainer.steps()
+        except (NotFinite, torch.OutOfMemoryError) as error:
+            self.failed = str(error).splitlines()[0]
+
+    def outcome(self, begin: int, end: int) -> Record:
+        """The figures of the best epoch up to ``end``; the cost is that of the epochs after ``begin``."""
+        weights = {"num_weights": self.trainer.model.num_weights(), "epochs": end - begin}
+        if self.failed:
+            spent = time.perf_counter() - self.started
+            return {**weights, "val_metric": None, "failed": self.failed, "seconds": spent}
+        history = self.trainer.history[:end]
+        pick = max if self.trainer.task.higher_is_better else min
+        best = pick(history, key=lambda record: record["val_metric"])
+        before = history[begin - 1]["seconds"] if begin else 0.0
+        return {
+            **weights,
+            **{name: best[name] for name in ("train_loss", "train_metric", "val_loss", "val_metric")},
+            "best_epoch": best["epoch"],
+            "seconds": history[-1]["seconds"] - before,
+        }

@@ -1,0 +1,326 @@
+"""The loop of a race: rounds of brief trainings until the budget is spent, then the trainings to the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gnas import distributed
+from gnas.errors import Interrupted
+from gnas.jobs import Job, Runner
+from gnas.run.folder import Run
+from gnas.run.protocol import TrainConfig
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
+from gnas.strategies.candidate import RaceCandidate
+from gnas.strategies.proposers import CandidateSpace, propose_candidate
+from gnas.strategies.race_standing import Entry, Standing
+from gnas.strategies.trial import TrialData
+from gnas.strategies.trials import TRIALS
+from gnas.strategies.weights import most_weights
+from gnas.training.loop import NotFinite, Record, labels_of, step_labels
+from gnas.training.optim import use_precision
+from gnas.training.train import Trainer
+
+if TYPE_CHECKING:
+    from gnas.strategies.race import Race
+
+SPENT = 0.96  # share of the time that a race plans with; the rest is for what cannot be planned
+FINALS = 0.45  # share of the time for the trainings to the end, by which their epochs are chosen
+SPEED_SECONDS = 3.0  # at most so long the speed of training is measured
+FEWEST_EPOCHS = 9  # of a whole training: a race with fewer has no rungs
+
+
+@dataclass(frozen=True)
+class BriefTraining:
+    """A candidate and the epochs from and to which it is trained now."""
+
+    candidate: RaceCandidate
+    begin: int
+    end: int
+
+    @property
+    def part(self) -> str:
+        return f"{TRIALS}/{self.candidate.id}"
+
+
+class RaceSearch:
+    """One race in a run folder. The history holds all that decisions depend on, so it resumes bit for bit on a CPU.
+
+    Decisions are made between rounds of ``round_size`` trainings that do not depend on each other. A limit of time makes them
+    depend on the clock: such a race resumes, but does not repeat itself.
+    """
+
+    def __init__(self, settings: Race, problem: SearchProblem, context: SearchContext) -> None:
+        assert context.run is not None
+        self.settings, self.problem, self.context, self.run = settings, problem, context, context.run
+        self.config = settings.protocol()
+        use_precision(self.config.precision)
+        weights = settings.max_weights or most_weights(problem)
+        self.space = CandidateSpace(
+            problem.space, problem.task, problem.num_cells, self.config.lr, weights, problem.operations
+        )
+        self.data = TrialData(problem.train, problem.val)
+        self.history: list[Record] = []
+        self.round_begin = 0  # records before the current round
+        self.trained_epochs, self.seconds = 0, 0.0
+        self.started, self.before = time.monotonic(), 0.0
+
+    # -- the loop ----------------------------------------------------------------------------------------------------
+
+    def search(self, name: str) -> SearchResult:
+        """Race until the budget is spent; the best found network by validation is the result."""
+        runner = self.context.get_runner()
+        self.width = 1 if runner.in_process else max(runner.pool.width, 1)
+        todo = self._resume(runner)
+        while todo := todo or self._plan_round():
+            self._check_stop()
+            with step_labels(labels_of(self.context.on_epoch)):  # the steps of a training are the search's
+                self._train(todo, runner)
+            todo = []
+        best = self.standing.ranked()
+        if not best:
+            raise NotFinite(f"all {len(self.history)} trainings failed: {self.history[-1]['failed']}")
+        finalists = self.standing.finalists(self.settings.finals)
+        self._clean_up(runner, finalists)
+        return SearchResult(
+            (self.standing.ranked(False) or best)[0].candidate.architecture,
+            self.history,
+            round(self.seconds, 3),
+            name,
+            trained_epochs=self.trained_epochs,
+            seed=self.context.seed,
+            finalists=tuple(self._describe(one) for one in finalists),
+        )
+
+    def _plan_round(self) -> list[BriefTraining]:
+        """Promotions first, then new candidates, as far as the budget reaches; then the trainings to the end."""
+        self.round_begin = len(self.history)
+        wanted = [
+            BriefTraining(one.candidate, one.epochs, self.standing.next_end(one)) for one in self.standing.promotable()
+        ]
+        wanted = wanted[: self.settings.round_size]
+        wanted += self._propose(self.settings.round_size - len(wanted))
+        planned: list[BriefTraining] = []
+        for one in wanted:
+            if self._affordable([*planned, one]) or len(self.standing.entries) + len(planned) < 2:
+                planned.append(one)
+        return planned or self._plan_finals()
+
+    def _propose(self, count: int) -> list[BriefTraining]:
+        """New candidates, as many as the number of trials allows."""
+        tried, known = self.standing.tried(), set(self.standing.entries)
+        first, found = len(known), list[BriefTraining]()
+        limited = self.settings.max_seconds is None
+        while len(found) < count and not (limited and first + len(found) >= self.settings.trials):
+            candidate = propose_candidate(self.space, tried, known, first + len(found), self.context.seed)
+            if candidate is None:
+                break
+            known.add(candidate.id)
+            found.append(BriefTraining(candidate, 0, self.standing.ends[0]))
+        return found
+
+    def _plan_finals(self) -> list[BriefTraining]:
+        """The trainings of the finalists to the last epoch, as far as there is time, the best first."""
+        last, planned = self.standing.ends[-1], list[BriefTraining]()
+        for entry in self.standing.finalists(self.settings.finals):
+            one = BriefTraining(entry.candidate, entry.epochs, last)
+            if entry.epochs < last and self._affordable([*planned, one], reserve=False):
+                planned.append(one)
+        return planned
+
+    # -- the budget ----------------------------------------------------------------------------------------------------
+
+    def _affordable(self, planned: Sequence[BriefTraining], reserve: bool = True) -> bool:
+        """Whether these trainings fit into the budget, and after them those to the end."""
+        s, last = self.settings, self.standing.ends[-1]
+        rest = [BriefTraining(one.candidate, one.epochs, last) for one in self.standing.finalists(s.finals)]
+        kept = rest if reserve else []
+        missing = max(s.finals + 1 - len(rest), 0) * last if reserve else 0  # of finalists who are not there yet
+        if s.max_epochs is not None:
+            epochs = sum(one.end - one.begin for one in (*planned, *kept)) + missing
+            if self.trained_epochs + epochs > s.max_epochs:
+                return False
+        if s.max_seconds is None:
+            return True
+        usual = self.standing.seconds_per_epoch() or self.speed
+        seconds = sum(self._seconds(one) for one in (*planned, *kept)) + missing * usual
+        seconds += (s.train_seeds - 1) * 2 * last * usual  # further seeds of the best found and the best hand-made one
+        elapsed = self._elapsed()
+        around = (
+            max(elapsed * self.width / self.seconds, 1.0) if self.seconds else 1.0
+        )  # checkpoints, proposals, other work
+        return elapsed + seconds * around / self.width <= SPENT * s.max_seconds
+
+    def _seconds(self, one: BriefTraining) -> float:
+        """How long a training will take."""
+        entry = self.standing.entries.get(one.candidate.id)
+        own = None if entry is None else entry.seconds_per_epoch
+        return (one.end - one.begin) * (own or self.standing.seconds_per_epoch() or self.speed)
+
+    def _elapsed(self) -> float:
+        """Seconds of this race by the clock, those before it was resumed included."""
+        return distributed.from_first(lambda: self.before + time.monotonic() - self.started)
+
+    def _choose_epochs(self) -> TrainConfig:
+        """The protocol with as many epochs as the finalists can be trained for in their share of the time."""
+        limit, s = self.settings.max_seconds, self.settings
+        self.speed = 0.0
+        if limit is None:
+            return self.config
+        self.speed = distributed.from_first(self._measure_speed)
+        trainings = (s.finals + 1 + (s.train_seeds - 1) * 2) / self.width
+        epochs = int(FINALS * limit / (max(self.speed, 1e-6) * max(trainings, 1.0)))
+        return replace(self.config, epochs=max(FEWEST_EPOCHS, min(epochs, self.config.epochs)))
+
+    def _measure_speed(self) -> float:
+        """Seconds of an epoch of the first hand-made network, from its first steps. Nothing is kept of them."""
+        fitted = (self.space.fit_width(one) for one in self.space.hand_made())
+        candidate = next((one for one in fitted if one is not None), None)
+        if candidate is None:
+            return 0.0
+        torch.manual_seed(0)
+        stores = self.data.open_stores(self.context.device)
+        model = candidate.build(self.problem.task, self.problem.operations)
+        trainer = Trainer(model, replace(self.config, epochs=1), 0, self.context.device, stores)
+        steps = trainer.steps()
+        next(steps, None)  # the first one is slower
+        begin, done = time.perf_counter(), 0
+        while time.perf_counter() - begin < SPEED_SECONDS and next(steps, steps) is None:
+            done += 1
+        if self.context.device.type == "cuda":
+            torch.cuda.synchronize(self.context.device)
+        return (time.perf_counter() - begin) / max(done, 1) * trainer.meter.losses.numel()
+
+    # -- trainings -------------------------------------------------------------------------------------------------------
+
+    def _train(self, planned: Sequence[BriefTraining], runner: Runner) -> None:
+        """The trainings of a round as jobs, taken in their order; a GPU of this process trains them all at once."""
+        together = runner.in_process and self.context.device.type == "cuda"
+        groups = [list(planned)] if together else [[one] for one in planned]
+        jobs = [self._job(group, runner) for group in groups]
+        results = runner.results(jobs, should_stop=self.context.should_stop)
+        for group, outcomes in zip(groups, results, strict=True):
+            for one, outcome in zip(group, outcomes, strict=True):
+                self._take(one, outcome)
+        for entry in self.standing.drop_last(self.settings.finals):
+            part = f"{TRIALS}/{entry.candidate.id}"
+            runner.remove_folder(self.context.name_folder(runner, part))
+        runner.push_own_files(self.run.path)
+        if self.context.on_leaders is not None:
+            self.context.on_leaders([self._describe(one) for one in self._leaders()], self.config)
+
+    def _job(self, group: Sequence[BriefTraining], runner: Runner) -> Job:
+        folder, *also = (self.context.name_folder(runner, one.part) for one in group)
+        arguments = {
+            "candidates": [one.candidate for one in group],
+            "begins": [one.begin for one in group],
+            "ends": [one.end for one in group],
+            "data": self.data,
+            "task": self.problem.task,
+            "config": self.config,
+            "seed": self.settings.train_seed,
+            "operations": self.problem.operations,
+        }
+        return Job("gnas.strategies.race_job.race_job", folder, arguments, tuple(also))
+
+    def _take(self, one: BriefTraining, outcome: Record) -> None:
+        self.trained_epochs += outcome.pop("epochs")
+        self.seconds += outcome.pop("seconds")
+        number, made = len(self.history) + 1, one.candidate.architecture
+        record: Record = {
+            "epoch": number,
+            "trial": number,
+            "genotype": made.to_yaml(),
+            "genotype_id": made.id,
+            "depth": made.depth(),
+            **outcome,
+            "candidate": one.candidate.recipe(),
+            "candidate_id": one.candidate.id,
+            "reached": one.end,
+            "trained_epochs": self.trained_epochs,
+            "seconds": round(self.seconds, 3),
+        }
+        self.standing.add_record(record)
+        best = self.standing.ranked()
+        record["best_val_metric"] = self.standing.sign * best[0].value if best else None
+        record["leader"] = best[0].candidate.title if best else ""
+        record["tried"] = len(self.standing.entries)
+        record["dropped"] = sum(1 for entry in self.standing.entries.values() if entry.dropped or entry.failed)
+        self.history.append(record)
+        self.run.append(record)
+        self._save()
+        if self.context.on_epoch is not None:
+            self.context.on_epoch(record)
+
+    def _leaders(self) -> list[Entry]:
+        """The best found candidate and the best hand-made one so far, best first."""
+        return self.standing.finalists(1)
+
+    def _describe(self, entry: Entry) -> Record:
+        return {
+            "candidate": entry.candidate.to_dict(),
+            "id": entry.candidate.id,
+            "epochs": entry.epochs,
+            "val_metric": self.standing.sign * entry.value,
+            "training": {"epochs": self.config.epochs},
+        }
+
+    def _check_stop(self) -> None:
+        if self.context.should_stop is not None and distributed.any_of(self.context.should_stop()):
+            raise Interrupted(f"stopped before training {len(self.history) + 1}")
+
+    def _clean_up(self, runner: Runner, finalists: Sequence[Entry]) -> None:
+        """Remove the trainings of all but the finalists."""
+        kept = {one.candidate.id for one in finalists}
+        for key in (key for key in self.standing.entries if key not in kept):
+            runner.remove_folder(self.context.name_folder(runner, f"{TRIALS}/{key}"))
+
+    # -- resuming ----------------------------------------------------------------------------------------------------------
+
+    def _save(self) -> None:
+        state: dict[str, Any] = {
+            "records": len(self.history),
+            "round": self.round_begin,
+            "elapsed": self._elapsed(),
+            "epochs": self.config.epochs,
+            "speed": self.speed,
+            "trained_epochs": self.trained_epochs,
+            "seconds": self.seconds,
+        }
+        self.run.save_state(state)
+
+    def _resume(self, runner: Runner) -> list[BriefTraining]:
+        """Return to the last finished training; returns the rest of its round."""
+        saved = self.run.load_state()
+        if saved is None:
+            self._start(runner, self.run)
+            return []
+        self.config = replace(self.config, epochs=saved["epochs"])
+        self.speed, self.before = saved["speed"], saved["elapsed"]
+        self.standing = Standing(self.config.cycle_ends(), self.problem.task.higher_is_better)
+        self.run.truncate(saved["records"])
+        records = self.run.history()
+        for record in records[: saved["round"]]:
+            self._replay(record)
+        planned = self._plan_round() if len(records) > saved["round"] else []
+        for record in records[saved["round"] :]:
+            self._replay(record)
+        self.round_begin = saved["round"]
+        done = {(record["candidate_id"], record["reached"]) for record in records[saved["round"] :]}
+        return [one for one in planned if (one.candidate.id, one.end) not in done]
+
+    def _start(self, runner: Runner, run: Run) -> None:
+        run.truncate(0)
+        runner.remove_folder(self.context.name_folder(runner, TRIALS))  # of an earlier run in this folder
+        self.config = self._choose_epochs()
+        self.standing = Standing(self.config.cycle_ends(), self.problem.task.higher_is_better)
+        self._save()
+
+    def _replay(self, record: Record) -> None:
+        self.history.append(record)
+        self.standing.add_record(record)
+        self.trained_epochs, self.seconds = record["trained_epochs"], record["seconds"]

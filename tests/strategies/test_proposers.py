@@ -1,0 +1,99 @@
+"""Proposers: candidates are of the space, new, within the weights, and repeat themselves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny import SPACE, tiny
+
+from gnas.arch.genotype import Genotype
+from gnas.arch.hand_made import HandMade
+from gnas.model.baselines import BASELINES
+from gnas.strategies.candidate import RaceCandidate
+from gnas.strategies.proposers import PROPOSERS, ZOO, CandidateSpace, Tried, propose_candidate
+
+MOST = 3_000
+
+
+def candidate_space(kind: str = "regression", **changes: object) -> CandidateSpace:
+    return replace(CandidateSpace(SPACE, tiny(kind).task, 3, 1e-3, MOST), **changes)  # type: ignore[arg-type]
+
+
+def is_member(space: CandidateSpace, one: RaceCandidate) -> bool:
+    made = one.architecture
+    right = made.name in ZOO if isinstance(made, HandMade) else made in SPACE
+    chosen = all(getattr(one, name) in values for name, values in space.choices().items())
+    return right and chosen and len(made.formulas()) in space.depths
+
+
+def test_every_hand_made_network_races() -> None:
+    assert set(ZOO) == set(BASELINES)
+
+
+@pytest.mark.parametrize("name", PROPOSERS)
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1000))
+def test_proposals_are_of_the_space(name: str, seed: int) -> None:
+    space, rng = candidate_space(), np.random.default_rng(seed)
+    tried = [Tried(one, float(k)) for k, one in enumerate([*space.hand_made()[:2], space.sample(rng)])]
+    assert is_member(space, PROPOSERS[name](space, tried, rng))
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), hand_made=st.booleans())
+def test_a_mutation_changes_one_choice(seed: int, hand_made: bool) -> None:
+    space, rng = candidate_space(), np.random.default_rng(seed)
+    parent = space.hand_made()[0] if hand_made else space.sample(rng)
+    child = space.mutate(parent, rng)
+    names = ("architecture", *space.choices())
+    assert sum(getattr(parent, name) != getattr(child, name) for name in names) == 1
+    assert child.id != parent.id
+
+
+def test_a_race_begins_with_the_hand_made_networks_and_random_draws() -> None:
+    space = candidate_space()
+    found = [propose_candidate(space, [], set(), number, 0) for number in range(2 * len(ZOO))]
+    kinds = [type(one.architecture) for one in found if one is not None]
+    assert kinds == [HandMade, Genotype] * len(ZOO)
+
+
+def test_candidates_have_at_most_so_many_weights() -> None:
+    space = candidate_space()
+    for number in range(6):
+        one = propose_candidate(space, [], set(), number, 3)
+        assert one is not None
+        assert 0 < one.build(space.task).num_weights() <= one.size * MOST
+
+
+def test_proposals_repeat_themselves_and_are_new() -> None:
+    space = candidate_space()
+    first = propose_candidate(space, [], set(), 1, 0)
+    assert first is not None
+    assert propose_candidate(space, [], set(), 1, 0) == first
+    other = propose_candidate(space, [], {first.id}, 1, 0)
+    assert other is not None
+    assert other.id != first.id
+
+
+def test_no_width_fits() -> None:
+    space = candidate_space(max_weights=10)
+    assert propose_candidate(space, [], set(), 0, 0) is None
+
+
+def test_nodes_have_no_read_out() -> None:
+    assert candidate_space("classification").choices()["readout"] == ("",)
+
+
+def test_the_predictor_finds_what_pays() -> None:
+    """Scores that one choice decides: the next proposal makes it."""
+    space, rng = candidate_space(), np.random.default_rng(0)
+    drawn = [space.sample(rng) for _ in range(25)]
+    tried = [Tried(one, 1.0 if one.readout == "sum" else 0.0) for one in drawn]
+    assert PROPOSERS["predictor"](space, tried, rng).readout == "sum"
+
+
+def test_a_candidate_as_plain_values() -> None:
+    for one in (candidate_space().hand_made()[0], candidate_space().sample(np.random.default_rng(0))):
+        assert RaceCandidate.from_dict(one.to_dict()) == one

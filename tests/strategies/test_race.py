@@ -1,0 +1,129 @@
+"""Races: promotions, budgets, the trainings to the end, a killed process."""
+
+import time
+from pathlib import Path
+
+import pytest
+from small import benchmark
+from tiny import SPACE, tiny, untimed
+
+from gnas.arch.hand_made import HandMade
+from gnas.run.folder import Run
+from gnas.run.protocol import TrainConfig
+from gnas.strategies import Race, SearchResult, search
+from gnas.strategies.candidate import RaceCandidate
+from gnas.strategies.race_standing import Standing
+from gnas.training.train import train
+
+SMALL = {"epochs": 9, "batch_size": 6, "round_size": 3}
+
+
+def race(trials: int = 8, kind: str = "regression", how: dict | None = None, **settings: object) -> SearchResult:
+    chosen = Race(**{"trials": trials, "finals": 1, **SMALL, **settings})  # type: ignore[arg-type]
+    return search(tiny(kind), SPACE, chosen, channels=8, num_cells=1, **(how or {}))
+
+
+def record(name: str, reached: int, value: float | None, seconds: float = 1.0) -> dict:
+    candidate = RaceCandidate(HandMade(name), 0.1)
+    return {
+        "candidate": candidate.recipe(),
+        "genotype": candidate.architecture.to_yaml(),
+        "reached": reached,
+        "val_metric": value,
+        "seconds": seconds,
+    }
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_the_better_third_is_promoted(higher: bool) -> None:
+    standing = Standing((1, 3, 9), higher)
+    sign = 1 if higher else -1
+    for number, value in enumerate([0.1, 0.9, 0.5, 0.3, 0.8, 0.2], start=1):
+        standing.add_record(record(f"n{number}", 1, sign * value, seconds=number))
+    names = [one.candidate.architecture.title for one in standing.promotable()]
+    assert names == ["n2, 4 layers", "n5, 4 layers"]
+    standing.add_record(record("n2", 3, sign * 0.95))
+    assert [one.candidate.architecture.title for one in standing.promotable()] == ["n5, 4 layers"]
+    dropped = {one.candidate.architecture.title for one in standing.drop_last(1)}
+    assert dropped == {f"n{number}, 4 layers" for number in (1, 4, 6)}
+    assert not standing.drop_last(1)
+
+
+def test_a_failed_training_is_never_promoted() -> None:
+    standing = Standing((1, 3), True)
+    for number, value in enumerate([None, 0.2, 0.1], start=1):
+        standing.add_record(record(f"n{number}", 1, value))
+    assert [one.candidate.architecture.title for one in standing.ranked()] == ["n2, 4 layers", "n3, 4 layers"]
+    scores = {one.candidate.architecture.title: one.score for one in standing.tried()}
+    assert scores["n1, 4 layers"] == min(scores.values())
+
+
+def test_later_rungs_decide_the_order_of_scores() -> None:
+    standing = Standing((1, 3), True)
+    for number, value in enumerate([0.9, 0.8, 0.1, 0.2], start=1):
+        standing.add_record(record(f"n{number}", 1, value))
+    standing.add_record(record("n1", 3, 0.9))
+    standing.add_record(record("n2", 3, 0.99))
+    scores = {one.candidate.architecture.title[:2]: one.score for one in standing.tried()}
+    assert scores["n2"] > scores["n1"] > scores["n4"] > scores["n3"]
+
+
+def test_the_finalists_are_trained_to_the_end() -> None:
+    result = race()
+    assert [one["epochs"] for one in result.finalists] == [9, 9]
+    kinds = {RaceCandidate.from_dict(one["candidate"]).is_hand_made for one in result.finalists}
+    assert kinds == {True, False}
+    values = [one["val_metric"] for one in result.finalists]
+    assert values == sorted(values)
+    assert result.history[-1]["best_val_metric"] == min(values)
+    assert len({one["candidate_id"] for one in result.history}) == 8
+    assert result.trained_epochs < 8 * 9
+
+
+def test_a_brief_training_is_the_beginning_of_a_whole_one() -> None:
+    """What went through all rungs has the figures of the same network trained at once."""
+    best = race(trials=6).finalists[0]
+    candidate = RaceCandidate.from_dict(best["candidate"])
+    config = TrainConfig(epochs=9, batch_size=6, lr=candidate.lr, schedule="restarts")
+    data = benchmark()
+    assert train(lambda: candidate.build(data.task), data, config, 41).val == best["val_metric"]
+
+
+def test_the_epochs_are_not_exceeded() -> None:
+    result = race(trials=50, max_epochs=40)
+    assert 18 <= result.trained_epochs <= 40
+
+
+def test_a_race_by_time_ends_in_time_and_trains_to_the_end() -> None:
+    started = time.monotonic()
+    result = race(trials=1, max_seconds=4.0, epochs=200)
+    assert time.monotonic() - started < 6.0
+    assert 9 <= result.history[-1]["reached"] <= 200
+    assert len({one["candidate_id"] for one in result.history}) > 2
+
+
+def test_a_killed_process_goes_on(tmp_path: Path) -> None:
+    """Nothing is saved at the moment of death: the last state on disk must do."""
+    wanted = race()
+
+    class Killed(BaseException):
+        pass
+
+    def kill(record: dict) -> None:
+        if record["trial"] == 5:
+            raise Killed
+
+    with Run(tmp_path / "run", {}) as folder, pytest.raises(Killed):
+        race(how={"run": folder, "on_epoch": kill})
+    with open(tmp_path / "run" / "history.jsonl", "a") as file:
+        file.write('{"trial": 6, "half')  # written, but not known to a checkpoint
+    with Run(tmp_path / "run", {}, resume=True) as folder:
+        found = race(how={"run": folder})
+    assert untimed(found.history) == untimed(wanted.history)
+    assert found.finalists == wanted.finalists
+
+
+def test_cycles_end_with_the_rungs() -> None:
+    assert TrainConfig(epochs=81).cycle_ends() == (3, 9, 27, 81)
+    assert TrainConfig(epochs=2).cycle_ends() == (1, 2)
+    assert TrainConfig(epochs=1).cycle_ends() == (1,)
