@@ -16,11 +16,12 @@ import torch
 from gnas.arch.genotype import Genotype
 from gnas.arch.hand_made import HandMade
 from gnas.arch.space import SearchSpace
+from gnas.arch.stack import READOUTS
 from gnas.errors import InputError
 from gnas.model.baselines import BASELINES
 from gnas.model.build import build_network, width_of
 from gnas.model.stage import OperationTypes
-from gnas.model.task import READOUTS, Task
+from gnas.model.task import Task
 from gnas.strategies.candidate import RaceCandidate
 from gnas.strategies.predictor import RidgePredictor
 
