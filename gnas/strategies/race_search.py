@@ -124,11 +124,11 @@ class RaceSearch:
         return found
 
     def _plan_finals(self) -> list[BriefTraining]:
-        """The trainings of the finalists to the last epoch, as far as there is time, the best first."""
+        """The trainings of the finalists to the last epoch: of the best one always, of the others if there is time."""
         last, planned = self.standing.ends[-1], list[BriefTraining]()
-        for entry in self.standing.finalists(self.settings.finals):
+        for place, entry in enumerate(self.standing.finalists(self.settings.finals)):
             one = BriefTraining(entry.candidate, entry.epochs, last)
-            if entry.epochs < last and self._affordable([*planned, one], reserve=False):
+            if entry.epochs < last and (place == 0 or self._affordable([*planned, one], reserve=False)):
                 planned.append(one)
         return planned
 
