@@ -1,8 +1,9 @@
-"""``gnas data``: list the benchmarks, build their files, check them, pack your own graphs into one file."""
+"""``gnas data``: list benchmarks, show what is read and how, build and check files, pack your own graphs into one file."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,11 +21,13 @@ from gnas.run.table import Column, Table, show_count
 data_app = typer.Typer(
     name="data",
     help="Benchmarks and your own graphs.",
-    epilog=examples("gnas data list", "gnas data check zinc"),
+    epilog=examples("gnas data list", "gnas data show molecules.csv", "gnas data check zinc"),
     no_args_is_help=True,
 )
 
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Of what is random in the data.")]
+Data = Annotated[str, typer.Argument(metavar="DATA", help="A benchmark's name, or the path of your own data.")]
+DataSeed = Annotated[int | None, typer.Option(metavar="N", min=0, help="Of what is random in the data.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A benchmark; 'gnas data list' shows them.")]
 
 
@@ -40,6 +43,39 @@ def list_command(data_root: o.DataRoot = None, as_json: o.Json = False, quiet: o
     )
     screen.say(Table(columns, rows).to_rich())
     screen.result({"benchmarks": [row._asdict() for row in rows]})
+
+
+@data_app.command("show", epilog=examples("gnas data show molecules.csv --target logP", "gnas data show MUTAG/ --json"))
+def show_command(
+    data: Data,
+    target: o.Target = None,
+    option: o.DataOption = None,
+    seed: DataSeed = None,
+    preset: o.Preset = None,
+    data_root: o.DataRoot = None,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Show what 'gnas search' would read: what is used and how, what was inferred, left out, and what looks wrong."""
+    from gnas.cli.prepare import choose_device, load_data
+    from gnas.cli.settings import default_preset, resolve_settings
+    from gnas.data.describe import describe_benchmark
+
+    screen = Screen(as_json, quiet)
+    given = {"data": _data_options(target, option, seed) or None}
+    settings = resolve_settings(default_preset(data, choose_device(None))[0], preset, None, None, given)
+    benchmark = load_data(screen, data, data_root, settings.data, show=False)
+    description = describe_benchmark(benchmark)
+    screen.pairs("data", description.lines)
+    splits = {name: {"graphs": len(g), "targets": g.num_targets} for name, g in benchmark.splits().items()}
+    words = {"name": benchmark.name, "source": benchmark.source, "fingerprint": benchmark.fingerprint, "splits": splits}
+    screen.result({**words, "task": asdict(benchmark.task), "description": description.to_dict()})
+
+
+def _data_options(target: list[str] | None, option: list[str] | None, seed: int | None) -> dict[str, Any]:
+    from gnas.cli.settings import data_options
+
+    return data_options(target, option) | ({} if seed is None else {"seed": seed})
 
 
 @data_app.command("prepare", epilog=examples("gnas data prepare mnist"))
@@ -102,13 +138,13 @@ def check_command(
 
 @data_app.command("pack", epilog=examples("gnas data pack tables/ -o graphs.safetensors"))
 def pack_command(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A benchmark's name, or the path of your own data.")],
+    data: Data,
     out: Annotated[
         Path, typer.Option("--out", "--output", "-o", metavar="FILE", help="The .safetensors file to write.")
     ],
     target: o.Target = None,
     option: o.DataOption = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Of what is random in the data.")] = None,
+    seed: DataSeed = None,
     data_root: o.DataRoot = None,
     force: o.Overwrite = False,
     as_json: o.Json = False,
@@ -117,14 +153,13 @@ def pack_command(
     """Write graphs, splits and task into one safe file that loads anywhere."""
     from gnas.cli.prepare import load_data
     from gnas.cli.report import refuse_existing
-    from gnas.cli.settings import data_options
     from gnas.data.storage import check_file_name, save_benchmark
     from gnas.run.settings import Settings
 
     screen = Screen(as_json, quiet)
     refuse_existing(check_file_name(out), force)
-    options = data_options(target, option) | ({} if seed is None else {"seed": seed})
-    benchmark = load_data(screen, data, data_root, Settings().changed({"data": options}).data)
+    options = Settings().changed({"data": _data_options(target, option, seed)}).data
+    benchmark = load_data(screen, data, data_root, options)
     save_benchmark(benchmark, out)
     counts = {split: len(graphs) for split, graphs in benchmark.splits().items()}
     screen.pair("written", f"{out}: {', '.join(f'{n:,} {split}' for split, n in counts.items())} graphs")

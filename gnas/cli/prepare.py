@@ -17,6 +17,7 @@ from gnas.cli.screen import Screen
 from gnas.cli.settings import check_settings, data_options, default_preset, resolve_settings, setting_options
 from gnas.cli.workers import check_workers, fetch
 from gnas.data import NAMES, Benchmark, load
+from gnas.data.describe import describe_benchmark
 from gnas.errors import InputError
 from gnas.jobs import Runner
 from gnas.run.settings import Settings, read_command
@@ -110,7 +111,7 @@ def load_data(
         more: dict[str, Any] = {"on_progress": on_progress} if dataset in NAMES else {}
         benchmark = load(dataset, data_root=data_root, **options, **more)
     if show:
-        screen.pair("data", benchmark.describe())
+        screen.pairs("data", describe_benchmark(benchmark).lines)
     return benchmark
 
 

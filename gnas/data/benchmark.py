@@ -13,18 +13,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnas.data.encoding import Encoding, format_count
+from gnas.data.encoding import Encoding
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.model.structure import AUTO, compute_moments, find_varying, parse_measures
-from gnas.model.task import UNITS, Task
+from gnas.model.task import Task
 
 SPLIT_NAMES = ("train", "val", "test")
 PATIENCE = 10  # epochs without a gain before the learning rate is reduced; PATTERN and CLUSTER have 5
 READER_VERSION = 1  # part of every fingerprint: raise it when the same file is read as other graphs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Benchmark:
     """Graphs to learn from, to choose by and to report on, with the task they pose.
 
@@ -40,6 +40,9 @@ class Benchmark:
     notes: tuple[str, ...] = field(default=())
     encoding: Encoding | None = None  # how raw columns became tensors; None where the data came as tensors
     patience: int = PATIENCE
+    files: tuple[str, ...] = ()  # what was read, with its size
+    left_out: tuple[str, ...] = ()  # what was found and is not used, with the reason
+    problems: tuple[str, ...] = ()  # what looks wrong in the data, with what to do
 
     def splits(self) -> dict[str, GraphSet]:
         """The three splits by name."""
@@ -50,22 +53,18 @@ class Benchmark:
         return sum(graphs.nbytes() for graphs in self.splits().values())
 
     def describe(self) -> str:
-        """A few lines to print: what the data is, what is predicted, how that was inferred, and what was odd."""
-        sets = list(self.splits().values())
-        shared = sets[0].x is sets[1].x
-        graphs = sets[:1] if shared else sets
-        count = sum(len(g) for g in graphs)
-        nodes, edges = sum(g.num_nodes for g in graphs), sum(g.num_edges for g in graphs)
-        unit = f"{self.task.level}s in {format_count(count, 'shared graph')}" if shared else "graphs"
-        rows = ", ".join(f"{g.num_targets if shared else len(g):,} {name}" for name, g in self.splits().items())
-        lines = [f"{self.name} ({self.source})", f"{unit}: {rows}", f"nodes: {nodes:,}; edges: {edges:,}"]
-        lines += _describe_task(self.task)
-        for name in ("edge_attr", "pos"):
-            value = getattr(self.train, name)
-            if value is not None:
-                lines.append(f"{name}: {format_count(value[:1].numel(), 'column')}, stored but not used")
-        reasons = self.encoding.reasons if self.encoding else ()
-        return "\n".join([*lines, *(f"inferred: {r}" for r in reasons), *(f"note: {n}" for n in self.notes)])
+        """One screen of text: what was read, what is used and how, what was inferred, left out, and what looks wrong."""
+        from gnas.data.describe import describe_benchmark  # late: it imports this module
+
+        return str(describe_benchmark(self))
+
+    def __repr__(self) -> str:
+        return self.describe()
+
+    def _repr_html_(self) -> str:
+        from gnas.data.describe import describe_benchmark
+
+        return describe_benchmark(self).to_html()
 
     @property
     def identity(self) -> dict[str, str]:
@@ -87,27 +86,6 @@ class Benchmark:
             "encoding": None if self.encoding is None else _describe_encoding(self.encoding),
         }
         return hashlib.sha256(json.dumps(_round_floats(content), sort_keys=True).encode()).hexdigest()
-
-
-def _describe_task(task: Task) -> list[str]:
-    outputs = f"{task.num_outputs} classes"
-    if task.kind != "classification":
-        outputs = format_count(task.num_outputs, "target")
-    if task.labels:
-        outputs += f" ({', '.join(task.labels[:8])}{', ...' if len(task.labels) > 8 else ''})"
-    inputs = f"categories {task.categories}" if task.categories else f"{task.in_channels} continuous features"
-    if task.structure:
-        inputs += f"; of the graph: {', '.join(task.structure)}"
-    readout = f"; readout {task.readout}" if task.level == "graph" else ""
-    lines = [
-        f"task: {task.level} {task.kind}, {outputs}; loss {task.loss}; metric {UNITS[task.metric]}{readout}",
-        f"input: {inputs}",
-    ]
-    if any(s != 1 for s in task.scale):
-        moments_of_train = list(zip(task.center, task.scale, strict=False))[:4]
-        shown = ", ".join(f"{center:.4g} ± {scale:.4g}" for center, scale in moments_of_train)
-        lines.append(f"targets: standardised by train ({shown}) for training, reported in their own unit")
-    return lines
 
 
 # -- the fingerprint -----------------------------------------------------------------------------------------------

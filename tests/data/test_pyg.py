@@ -28,7 +28,7 @@ def test_datasets_subsets_and_three_parts():
     assert_equal(plain.train, stored.train)
     parts = (graphs[:10], graphs[10:15], graphs[15:])
     three = load_own(parts)
-    assert "split: as given" in three.notes
+    assert "split: as given" in three.encoding.reasons
     assert_equal(three.val, GraphSet.from_data([stored_form(g) for g in graphs[10:15]]))
     for other in (tuple(map(Stored, parts)), [Subset(graphs, range(10)), Subset(graphs, range(10, 15)), parts[2]]):
         assert_equal(three.train, load_own(other).train)

@@ -29,7 +29,7 @@ def test_no_group_of_a_csv_is_in_two_splits(tmp_path):
     assert not (groups[0] & groups[1])
     assert not (groups[0] & groups[2])
     assert not (groups[1] & groups[2])
-    assert "split: by group 'site' (0.6, 0.2, 0.2) of graphs by seed 0" in b.notes
+    assert "split: by group 'site' (0.6, 0.2, 0.2) of graphs by seed 0" in b.encoding.reasons
     with one_line("unknown column of m.csv 'sit'", "did you mean 'site'"):
         load_own(file, split="group:sit")
     with one_line("m.csv line 2: the group 'site' is empty"):
@@ -40,7 +40,7 @@ def test_a_named_column_is_the_split(tmp_path):
     part = ["train"] * 8 + ["val"] * 2 + ["test"] * 2
     b = load_own(molecules(tmp_path / "m.csv", part=part), split="column:part")
     assert by_split(b)["test"] == [2.5, 2.75]
-    assert "split: as given by the column 'part'" in b.notes
+    assert "split: as given by the column 'part'" in b.encoding.reasons
 
 
 def test_groups_and_columns_of_tables(tmp_path):
@@ -92,7 +92,7 @@ def test_regression_is_stratified_by_quantiles_and_several_targets_at_random():
     for name in ("val", "test"):
         assert np.bincount(np.array(by_split(b)[name]).astype(int) // 20, minlength=10).tolist() == [2] * 10
     several = load_own(path_graphs(30, y=lambda i: torch.tensor([[float(i), i / 2]])), split="stratified")
-    assert "several targets cannot be stratified: the split is random" in several.notes
+    assert "several targets cannot be stratified: the split is random" in several.encoding.reasons
 
 
 @pytest.mark.parametrize("split", [None, "random", "stratified"])
@@ -107,7 +107,7 @@ def test_folds_test_every_graph_once(split):
         if split is None:
             assert int(b.test.y.sum()) == 5, "classes are stratified unless a rule is named"
     assert sorted(tested) == list(range(40))
-    assert any("fold 4 of 4 is the test split" in note for note in b.notes)
+    assert any("fold 4 of 4 is the test split" in note for note in b.encoding.reasons)
 
 
 def test_rows_name_the_graphs_of_the_source(tmp_path):

@@ -62,7 +62,7 @@ def test_they_are_standardised_over_the_nodes_of_train() -> None:
     standard = (every - torch.tensor(b.task.structure_center)) / torch.tensor(b.task.structure_scale)
     torch.testing.assert_close(standard.mean(0), torch.zeros(2, dtype=torch.float64), atol=1e-5, rtol=0)
     torch.testing.assert_close(standard.std(0, correction=0), torch.ones(2, dtype=torch.float64), atol=1e-5, rtol=0)
-    assert "of the graph: size, degree" in b.describe()
+    assert "size of the graph, degree of the node" in b.describe()
 
 
 def test_a_measure_that_never_differs_has_the_scale_1() -> None:

@@ -51,9 +51,19 @@ def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
     task = _make_task(encoding, splits["train"], options)
     check_splits(splits, task, describe_split_rule(raw, codes, options))
     inputs = (*_input_notes(raw, encoding), *_unseen_notes(whole, splits["train"], encoding))
-    notes = (*raw.notes, *oddities, *inputs, *left_out, *how)
-    train, val, test = (splits[name] for name in SPLIT_NAMES)
-    return Benchmark(options.name or raw.name, train, val, test, task, SOURCES[raw.source], notes, encoding)
+    encoding = dataclasses.replace(encoding, reasons=(*encoding.reasons, *how))
+    return Benchmark(
+        options.name or raw.name,
+        splits["train"],
+        splits["val"],
+        splits["test"],
+        task=task,
+        source=SOURCES[raw.source],
+        notes=(*raw.notes, *oddities, *inputs, *left_out),
+        encoding=encoding,
+        files=raw.files,
+        left_out=raw.left_out,
+    )
 
 
 def encode_raw(raw: RawGraphs, encoding: Encoding, task: Task) -> GraphSet:

@@ -1,0 +1,62 @@
+"""The description of a benchmark: one screen, the same text in Python, notebooks and on the command line."""
+
+import dataclasses
+
+import torch
+from builders import citation_graph, path_graphs, write_folder
+
+from gnas.data.describe import Description, describe_benchmark
+from gnas.data.own.load import load_own
+from gnas.data.storage import load_benchmark, save_benchmark
+
+
+def test_the_whole_story():
+    b = load_own(path_graphs(20), name="paths")
+    assert repr(b) == str(b) == b.describe()
+    lines = b.describe().splitlines()
+    assert lines == [
+        "paths (PyG objects)",
+        "data      graphs: 16 train, 2 val, 2 test",
+        "          nodes: 79 (3 to 5 per graph); edges: 118",
+        "nodes     1 categorical: x (3)",
+        "task      graph regression, 1 target; loss l1; metric MAE; readout mean",
+        lines[5],
+        "inferred  graph level: one row of y for each graph",
+        "          regression: y holds floats",
+        "          input: 1 categorical column of 3 values",
+        "          split: random (0.8, 0.1, 0.1) of graphs by seed 0",
+    ]
+    assert "targets standardised by train (" in lines[5]
+
+
+def test_columns_by_kind(tmp_path):
+    text = load_own(write_folder(tmp_path / "tables")).describe()
+    assert "nodes     2 categorical: atom (3), ring (4); 1 continuous: charge; categories as one-hot columns" in text
+    graph = citation_graph()
+    assert "6 continuous: x0, x1, x2, x3, x4, x5" in load_own(graph).describe()
+    graph.x = torch.rand(30, 40)
+    assert "40 continuous: x0, x1, x2, x3, x4, x5 and 34 more" in load_own(graph).describe()
+
+
+def test_it_fits_on_one_screen():
+    b = load_own(path_graphs(20))
+    many = tuple(f"line {i}" for i in range(30))
+    full = describe_benchmark(dataclasses.replace(b, notes=many, left_out=many, problems=many, files=many))
+    assert len(full.lines) <= 40
+    assert ("", "26 more") in full.lines
+    assert full.to_dict()["left_out"] == list(many)
+    assert "line 0, line 1, line 2, line 3 and 26 more" in str(full)
+
+
+def test_a_packed_benchmark_keeps_its_description(tmp_path):
+    b = dataclasses.replace(load_own(path_graphs(20)), files=("a (2 rows)",), left_out=("b: why",), problems=("c",))
+    again = load_benchmark(save_benchmark(b, tmp_path / "b.safetensors"))
+    assert again.describe() == b.describe()
+    assert again.fingerprint == b.fingerprint
+
+
+def test_notebooks_show_a_table_of_plain_text():
+    page = Description("a<b", (("note", ("<script>", "two")),)).to_html()
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+    assert load_own(path_graphs(9))._repr_html_().startswith("<b>graphs (PyG objects)</b><table>")
