@@ -1,0 +1,175 @@
+"""What do rich atoms, bonds, encodings and descriptors add to a network, and how does a random forest do on the same splits?
+
+    python benchmarks/inputs.py --data FOLDER                   # FOLDER has esol.csv, freesolv.csv, ...; an hour on 2 cores
+    python benchmarks/inputs.py --data FOLDER --pack DIR        # only prepare: one file per dataset, split and input
+    python benchmarks/inputs.py --packed DIR --device cuda      # train what was prepared, on a machine without RDKit
+    python benchmarks/inputs.py --data FOLDER --forest          # only the forest
+
+Three splits of each dataset: random for regression, by scaffold for classes. Inputs: ``element`` (one column per atom,
+no bonds, no encodings), ``rich`` (the default of ``gnas.load``) and ``descriptors`` (rich, and RDKit's 2D descriptors at
+the read-out). The epoch is chosen by validation. The forest has 500 trees on RDKit's 2D descriptors of the same training
+rows and chooses nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from rows import Rows, parser
+
+import gnas
+from gnas.arch.hand_made import HandMade
+from gnas.data.own.molecules import find_scaffolds
+from gnas.data.smiles import import_rdkit
+from gnas.data.splits import random_split, scaffold_split
+from gnas.data.storage import load_benchmark, save_benchmark
+from gnas.model.build import build_network
+from gnas.run.protocol import TrainConfig
+from gnas.training.train import train_seeds
+
+COLUMNS = ("dataset", "metric", "split", "input", "network", "weights", "val", "test", "seconds")
+REGRESSION, CLASSES = ("esol", "freesolv"), ("bace", "clintox", "tox21")
+INPUTS = {
+    "element": {"atoms": "element", "edges": "none", "encodings": "none"},
+    "rich": {},
+    "descriptors": {"descriptors": "rdkit"},
+}
+NETWORKS = {"gin": 4, "gatedgcn": 4}
+SPLITS = ("train", "val", "test")
+
+
+def main() -> None:
+    chosen = arguments()
+    torch.set_num_threads(chosen.threads)
+    rows = Rows(chosen.out, torch.device(chosen.device), COLUMNS)
+    for dataset in chosen.datasets:
+        for split in chosen.splits:
+            if chosen.packed is None:
+                table = write_split(chosen.data / f"{dataset}.csv", split, chosen.work)
+                if not chosen.pack:
+                    rows.add(dataset=dataset, split=split, **measure_forest(table))
+            for name, options in {} if chosen.forest else INPUTS.items():
+                file = (chosen.packed or chosen.pack or chosen.work) / f"{dataset}-{split}-{name}.safetensors"
+                if chosen.packed is None:
+                    save_benchmark(gnas.load(table, target=targets_of(table), name=dataset, **options), file)
+                for network in () if chosen.pack else chosen.networks:
+                    rows.add(dataset=dataset, split=split, input=name, **measure_network(file, network, chosen))
+
+
+def write_split(path: Path, split: int, folder: Path) -> Path:
+    """The readable rows of a dataset with a ``split`` column."""
+    chem = import_rdkit()
+    with open(path, newline="") as file:
+        table = [row for row in csv.DictReader(file) if chem.MolFromSmiles(row["smiles"])]
+    fractions = (0.8, 0.1, 0.1)
+    if path.stem in REGRESSION:
+        codes = random_split(len(table), fractions, split)
+    else:
+        codes = scaffold_split(find_scaffolds([row["smiles"] for row in table]), fractions, split)
+    folder.mkdir(parents=True, exist_ok=True)
+    out = folder / f"{path.stem}-{split}.csv"
+    with open(out, "w", newline="") as file:
+        writer = csv.DictWriter(file, [*table[0], "split"])
+        writer.writeheader()
+        writer.writerows({**row, "split": SPLITS[code]} for row, code in zip(table, codes.tolist(), strict=True))
+    return out
+
+
+def targets_of(table: Path) -> list[str]:
+    """Every column but the SMILES and the split."""
+    with open(table, newline="") as file:
+        return [name for name in next(csv.reader(file)) if name not in ("smiles", "split")]
+
+
+def measure_network(file: Path, network: str, chosen: argparse.Namespace) -> dict[str, object]:
+    """One hand-made network, trained from one seed."""
+    benchmark = load_benchmark(file)
+    task = benchmark.task
+    made = HandMade(network, NETWORKS[network], budget=chosen.budget)
+    config = TrainConfig(
+        epochs=chosen.epochs, batch_size=32, optimizer="adamw", weight_decay=1e-5, schedule="cosine", warmup=5, clip=1.0
+    )
+    started = time.perf_counter()
+    build = partial(build_network, made, task, dropout=0.1)
+    trained = train_seeds(build, benchmark, config, chosen.seeds, device=chosen.device)
+    return {
+        "metric": task.metric,
+        "network": network,
+        "weights": trained.results[0].num_weights,
+        "val": sum(one.val for one in trained.results) / len(trained.results),
+        "test": trained.mean,
+        "seconds": time.perf_counter() - started,
+    }
+
+
+def measure_forest(table: Path) -> dict[str, object]:
+    """A random forest on descriptors: its mean error, or the mean ROC-AUC over the targets."""
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+    from sklearn.metrics import mean_absolute_error, roc_auc_score
+
+    started = time.perf_counter()
+    with open(table, newline="") as file:
+        rows = list(csv.DictReader(file))
+    x = describe_molecules([row["smiles"] for row in rows])
+    part = np.array([row["split"] for row in rows])
+    found: dict[str, list[float]] = {"val": [], "test": []}
+    regression = table.stem.split("-")[0] in REGRESSION
+    for target in targets_of(table):
+        y = np.array([float(row[target]) if row[target] else math.nan for row in rows])
+        train = (part == "train") & ~np.isnan(y)
+        forest = (RandomForestRegressor if regression else RandomForestClassifier)(500, n_jobs=-1, random_state=0)
+        forest.fit(x[train], y[train])
+        for name in found:
+            here = (part == name) & ~np.isnan(y)
+            if regression:
+                found[name].append(mean_absolute_error(y[here], forest.predict(x[here])))
+            elif len(np.unique(y[here])) == 2:
+                found[name].append(100 * roc_auc_score(y[here], forest.predict_proba(x[here])[:, 1]))
+    figures = {name: float(np.mean(values)) for name, values in found.items()}
+    return {
+        "metric": "mae" if regression else "roc_auc",
+        "input": "descriptors",
+        "network": "forest",
+        **figures,
+        "seconds": time.perf_counter() - started,
+    }
+
+
+def describe_molecules(smiles: list[str]) -> np.ndarray:
+    """RDKit's 2D descriptors, finite."""
+    chem = import_rdkit()
+    from rdkit.Chem import Descriptors
+
+    values = [list(Descriptors.CalcMolDescriptors(chem.MolFromSmiles(text)).values()) for text in smiles]
+    return np.clip(np.nan_to_num(np.array(values, float), posinf=0, neginf=0), -1e6, 1e6)
+
+
+def arguments() -> argparse.Namespace:
+    words = parser(__doc__, "inputs.csv")
+    words.add_argument("--data", type=Path, help="folder of the CSV files")
+    words.add_argument("--pack", type=Path, help="prepare files here and train nothing")
+    words.add_argument("--packed", type=Path, help="train the files that --pack prepared")
+    words.add_argument("--forest", action="store_true", help="only the forest")
+    words.add_argument("--work", type=Path, default=Path("inputs-work"), help="folder of the tables with a split")
+    words.add_argument("--datasets", nargs="+", default=[*REGRESSION, *CLASSES])
+    words.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2])
+    words.add_argument("--networks", nargs="+", default=list(NETWORKS))
+    words.add_argument("--seeds", nargs="+", type=int, default=[41])
+    words.add_argument("--epochs", type=int, default=100)
+    words.add_argument("--budget", type=int, default=100_000, help="weights of a network")
+    words.add_argument("--threads", type=int, default=1)
+    chosen = words.parse_args()
+    if (chosen.data is None) == (chosen.packed is None):
+        words.error("give --data FOLDER or --packed DIR")
+    return chosen
+
+
+if __name__ == "__main__":
+    main()
