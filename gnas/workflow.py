@@ -17,12 +17,14 @@ from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.arch.hand_made import HandMade
 from gnas.compare.networks import Candidate, compare
 from gnas.data.benchmark import PATIENCE, Benchmark, with_structure
+from gnas.data.rows import note_missing_tables, split_csv
 from gnas.errors import InputError
 from gnas.jobs import Runner
 from gnas.model.build import width_of
 from gnas.model.network import Network
 from gnas.plugins import check_plugin
 from gnas.run.folder import Run
+from gnas.run.layout import SPLIT
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
@@ -124,7 +126,7 @@ def discover(
     check_budget(benchmark, settings)
     config = {"job": "search", **benchmark.identity, "settings": settings.to_dict()}
     with Run(folder, config, resume=resume, force=force) as run:
-        run.write_json("data", summarise(benchmark))
+        write_data(run, benchmark)
         run.write_json("versions", versions(device))
         result = search_part(run, benchmark, settings, device, engine, force, on_epoch, should_stop, runner)
         result = replace(result, genotype=as_built(result.genotype, settings))
@@ -181,6 +183,14 @@ def search_part(
         )
 
 
+def write_data(run: Run, benchmark: Benchmark) -> None:
+    """Write the facts of the data and the split of every row into a run folder."""
+    run.write_json("data", summarise(benchmark))
+    split = split_csv(benchmark)
+    if split is not None:
+        run.write_csv(SPLIT, split)
+
+
 def summarise(benchmark: Benchmark) -> Record:
     """Facts of the data a report shows."""
     splits = {
@@ -196,7 +206,7 @@ def summarise(benchmark: Benchmark) -> Record:
     return {
         "name": benchmark.name,
         "source": benchmark.source,
-        "notes": list(benchmark.notes),
+        "notes": [*benchmark.notes, *note_missing_tables(benchmark)],
         "task": asdict(benchmark.task),
         "splits": splits,
     }

@@ -57,9 +57,9 @@ def test_what_a_job_leaves(whole: tuple[Discovery, list[dict]]) -> None:
     folder = found.folder
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     wanted = {f"{name}.json" for name in ("data", "versions", "result", "leaderboard")}
-    wanted |= {"config.yaml", "genotype.yaml", "leaderboard.csv", "leaderboard.md", "search/history.jsonl"}
+    wanted |= {"config.yaml", "genotype.yaml", "leaderboard.csv", "leaderboard.md", "search/history.jsonl", "split.csv"}
     wanted |= {"search/genotype.yaml", "search/result.json", "search/config.yaml"}
-    each = ("config.yaml", "history.jsonl", "model.json", "result.json", "weights.safetensors")
+    each = ("config.yaml", "history.jsonl", "model.json", "result.json", "weights.safetensors", "predictions.csv")
     wanted |= {f"trained/{net}/seed-{seed}/{name}" for net in ("gnas", "gcn") for seed in (1, 2) for name in each}
     assert wanted <= names
     assert {name for name in names - wanted if "checkpoints/" not in name and not name.endswith(".lock")} == set()

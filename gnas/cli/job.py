@@ -20,7 +20,7 @@ from gnas.run.settings import Settings
 from gnas.strategies.searches import JUDGED
 from gnas.training.loop import Record, watching
 from gnas.use.tracking import Tracker, open_trackers
-from gnas.workflow import summarise, train_config
+from gnas.workflow import train_config, write_data
 
 
 class OutOfMemory(RunError):
@@ -117,7 +117,7 @@ def training_run(prepared: PreparedRun, job: str, **more: Any) -> Run:
     """The folder of a job that trains and does not search."""
     config = {"job": job, **prepared.benchmark.identity, **more, "settings": prepared.settings.training_dict()}
     run = Run(prepared.folder, config, resume=prepared.place.resumed)
-    run.write_json("data", summarise(prepared.benchmark))
+    write_data(run, prepared.benchmark)
     return run
 
 

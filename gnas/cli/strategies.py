@@ -19,7 +19,7 @@ from gnas.run.folder import Run, plain
 from gnas.strategies import STRATEGIES, SearchStrategy
 from gnas.strategies.base import SearchProblem
 from gnas.strategies.trial import TrialSettings
-from gnas.workflow import chosen_strategy, summarise
+from gnas.workflow import chosen_strategy, write_data
 
 if TYPE_CHECKING:
     from gnas.cli.prepare import PreparedRun
@@ -107,7 +107,7 @@ def run_strategies(prepared: PreparedRun, asked: Asked, usual_seeds: bool) -> No
     }
     config = plain({**config, "space": settings.space.search_space(), "search_budget": budget})
     with Run(prepared.folder, config, resume=prepared.place.resumed) as run:
-        run.write_json("data", summarise(benchmark))
+        write_data(run, benchmark)
         with working(prepared, stages(strategies, budget, settings.training.seeds)) as work:
             comparison = compare_strategies(
                 benchmark,

@@ -20,11 +20,12 @@ from gnas.model.network import GraphModule
 from gnas.model.task import Task
 from gnas.run import checkpoint
 from gnas.run.folder import Run
-from gnas.run.layout import WEIGHTS, is_finished, seed_folder, training_folder
+from gnas.run.layout import PREDICTIONS, WEIGHTS, is_finished, seed_folder, training_folder
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.models import describe_model
 from gnas.run.protocol import TrainConfig
 from gnas.training.loop import Record
+from gnas.training.prediction import predict_splits
 from gnas.training.train import TrainResult, train_seeds
 
 TRAINED = ("test", "val", "num_weights", "seconds", "epochs")  # every result of a training has these
@@ -233,14 +234,22 @@ def training_job(
                 should_stop=work.should_stop,
             )
             for run, result in zip(missing, spread.results, strict=True):
-                write_result(run, result, benchmark)
+                write_result(run, result, benchmark, work.device, config.batch_size)
         return [run.read_json("result", TRAINED) for run in runs]
 
 
 @distributed.by_first
-def write_result(run: Run, result: TrainResult, benchmark: Benchmark) -> None:
-    """Write the selected weights, the description of their network, then the result: a run with a result is complete."""
+def write_result(
+    run: Run, result: TrainResult, benchmark: Benchmark, device: torch.device | str = "cpu", batch_size: int = 128
+) -> None:
+    """Write the selected weights, the description of their network and its predictions for validation and test.
+
+    The result is written last: a run with a result is complete.
+    """
     if result.model is not None:
+        predictions = predict_splits(result.model, benchmark, device, batch_size)
+        if predictions is not None:
+            run.write_csv(PREDICTIONS, predictions)
         checkpoint.save(run.path / WEIGHTS, result.model.state_dict())
         run.write_json("model", describe_model(result.model, benchmark))
     run.write_json("result", result.to_dict())

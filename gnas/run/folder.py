@@ -188,6 +188,10 @@ class Run:
         write_json(self.path / f"{name}.json", value)
 
     @distributed.by_first
+    def write_csv(self, name: str, text: str) -> None:
+        write_atomic(self.path / name, text)
+
+    @distributed.by_first
     def read_json(self, name: str, keys: Iterable[str] = ()) -> Any:
         """The value written under ``name``, or None. A value without one of ``keys`` is an error."""
         return read_run_json(self.path, name, keys)
@@ -273,7 +277,7 @@ class Run:
         self.close()
 
     def _clear(self) -> None:
-        for name in ("history.jsonl", layout.GENOTYPE, layout.RESULT):
+        for name in ("history.jsonl", layout.GENOTYPE, layout.RESULT, layout.SPLIT, layout.PREDICTIONS):
             (self.path / name).unlink(missing_ok=True)
         for file in (self.path / layout.CHECKPOINTS).glob("*.safetensors"):
             file.unlink()

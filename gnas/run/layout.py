@@ -3,11 +3,12 @@
 ::
 
     RUN/  config.yaml  command.json  versions.json  data.json     how the run was started, and on what
+          split.csv                                               the split of every row of the data
           history.jsonl  checkpoints/                             of a search or a training: its records and its state
           genotype.yaml  result.json  leaderboard.*  report.html  what came out
           search/            the search; of several searches one folder per seed, search/seed-S
           round-N/           the searches of a depth search
-          trained/NAME/seed-S/         the trainings; weights.safetensors and model.json beside their result
+          trained/NAME/seed-S/         the trainings; weights.safetensors, model.json and predictions.csv beside their result
           strategies/NAME/seed-S/      the searches of a comparison of strategies
 """
 
@@ -18,11 +19,23 @@ from pathlib import Path
 
 CONFIG, COMMAND, RESULT, GENOTYPE, LOCK = "config.yaml", "command.json", "result.json", "genotype.yaml", ".lock"
 MODEL, WEIGHTS = "model.json", "weights.safetensors"
+SPLIT, PREDICTIONS = "split.csv", "predictions.csv"
 TRAINED, STRATEGIES, CHECKPOINTS, JOBS = "trained", "strategies", "checkpoints", "jobs"
 
 # Every name that a run may write at the top of its folder; rounds of a depth search come on top.
 OWN_NAMES = (
-    *(CONFIG, COMMAND, "versions.json", "data.json", "history.jsonl", GENOTYPE, RESULT, "tracking.json", "report.html"),
+    *(
+        CONFIG,
+        COMMAND,
+        "versions.json",
+        "data.json",
+        SPLIT,
+        "history.jsonl",
+        GENOTYPE,
+        RESULT,
+        "tracking.json",
+        "report.html",
+    ),
     *("leaderboard.csv", "leaderboard.json", "leaderboard.md"),
     *("strategies.csv", "strategies.json", "strategies.md", "strategies.svg", "strategies.png", STRATEGIES),
     *(CHECKPOINTS, "search", TRAINED, JOBS, "tensorboard", "wandb", "mlflow.db"),

@@ -21,8 +21,9 @@ from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import load_model
 from gnas.run.settings import Settings, config_settings, find_setting, is_setting
 from gnas.training.loop import Record
+from gnas.training.prediction import Predictions, as_device, infer, output_names
 from gnas.use.logs import log_records
-from gnas.use.predict import Predictions, as_device, infer, output_names, predictions
+from gnas.use.predict import predict_graphs
 from gnas.use.reading import is_benchmark, read_graphs
 from gnas.use.targets import accuracy, class_values, flat_targets, known_rows, r_squared, renamed, with_targets
 from gnas.workflow import discover
@@ -205,7 +206,7 @@ class GNAS:
     def _predictions(self, graphs: Any) -> Predictions:
         self._check_fitted()
         new = read_graphs(graphs, self.task_, self._encoding)
-        return predictions(self.network_, new, self._encoding, self._device())
+        return predict_graphs(self.network_, new, self._encoding, self._device())
 
     def _check_fitted(self) -> None:
         if "network_" not in vars(self):

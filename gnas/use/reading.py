@@ -15,7 +15,7 @@ from gnas.data import load, unknown_data
 from gnas.data.benchmark import Benchmark
 from gnas.data.benchmarks import is_dataset
 from gnas.data.checks import check_graph_set
-from gnas.data.encoding import Array, Encoding
+from gnas.data.encoding import Encoding
 from gnas.data.own.load import encode_graphs
 from gnas.data.own.pyg import collect_graphs
 from gnas.data.storage import SUFFIXES
@@ -28,14 +28,12 @@ class NewGraphs(NamedTuple):
     """Graphs as a trained network reads them, and how they stand to what the caller gave.
 
     ``order`` is the place of each sorted edge in the caller's order, None where it does not matter or is not known: a
-    benchmark, tables. Of SMILES there are the texts, ``kept`` (their numbers as the caller counts them) and ``notes``, which
-    say what was left out.
+    benchmark, tables. Of SMILES there are the texts and ``notes``, which say what was left out.
     """
 
     graphs: GraphSet
     order: Tensor | None = None
     smiles: tuple[str, ...] = ()
-    kept: Array | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -65,7 +63,7 @@ def read_graphs(
     parts = None if isinstance(data, str | Path) else collect_graphs(data)
     if parts is None or not parts.graphs or not all(isinstance(g, Data) for g in parts.graphs):
         found = encode_graphs(data, encoding, task, skip_bad)
-        return NewGraphs(found.graphs, None, found.smiles, found.rows, found.notes)
+        return NewGraphs(found.graphs, None, found.smiles, found.notes)
     graphs = parts.graphs if targets else [_without_target(graph) for graph in parts.graphs]
     order = _edge_order(graphs) if task.level == "edge" else None
     return NewGraphs(encode_graphs(graphs, encoding, task, skip_bad).graphs, order)

@@ -17,9 +17,9 @@ from gnas.errors import InputError, Interrupted
 from gnas.graph import GraphSet
 from gnas.run.folder import Run
 from gnas.training.evaluation import evaluate
+from gnas.training.prediction import infer
 from gnas.training.sampling import NeighborSampler, SampledStore, open_store
 from gnas.training.store import GraphStore
-from gnas.use.predict import infer
 
 NODES = 60
 

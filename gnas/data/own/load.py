@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gnas.data.benchmark import Benchmark, with_sampling, with_structure
-from gnas.data.encoding import Array, Encoding, UnknownValue
+from gnas.data.encoding import Encoding, UnknownValue
 from gnas.data.own.assemble import assemble_benchmark, default_encoding, encode_raw
 from gnas.data.own.molecules import read_smiles, read_smiles_csv
 from gnas.data.own.networkx import is_networkx, read_networkx
@@ -46,11 +46,10 @@ def load_own(data: Any, **options: Any) -> Benchmark:
 
 
 class EncodedGraphs(NamedTuple):
-    """New data as a network reads it. SMILES also have their texts, their rows in the source, and notes on skipped rows."""
+    """New data as a network reads it. SMILES also have their texts, and notes on skipped rows."""
 
     graphs: GraphSet
     smiles: tuple[str, ...] = ()
-    rows: Array | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -71,7 +70,7 @@ def encode_graphs(data: Any, encoding: Encoding | None, task: Task, skip_bad: bo
     if skip_bad and raw.source != "smiles":
         raise InputError("the option skip_bad leaves out SMILES that cannot be read; these graphs are not SMILES")
     try:
-        return EncodedGraphs(encode_raw(raw, encoding, task), raw.smiles, raw.rows, raw.notes if skip_bad else ())
+        return EncodedGraphs(encode_raw(raw, encoding, task), raw.smiles, raw.notes if skip_bad else ())
     except UnknownValue as error:
         hint = "; the option skip_bad leaves such molecules out" if raw.source == "smiles" else ""
         raise InputError(f"{error}{hint}") from None

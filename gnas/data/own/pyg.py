@@ -265,9 +265,9 @@ def _splits(
     counts: dict[str, Array],
     options: ReadOptions,
     place: Place,
-) -> dict[str, Array | None]:
+) -> dict[str, Any]:
     """Splits from masks or from a named attribute, and groups: one per graph, or one per node or edge."""
-    found: dict[str, Array | None] = {"row_split": by_masks}
+    found: dict[str, Any] = {"row_split": by_masks}
     named = options.split_column if options.own_split and options.split_column != "split" else ""
     for name, key in ((named, "split"), (options.group_column, "groups")):
         values = gather_attribute(graphs, name, place, any_shape=True) if name else None

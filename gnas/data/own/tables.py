@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -144,9 +145,9 @@ def _read_targets(
     return {n: values[order] for n, (values, _) in read.items()}, None if labelled.all() else labelled
 
 
-def _splits(folder: _Folder, level: str, order: Array, options: ReadOptions) -> dict[str, Array | None]:
+def _splits(folder: _Folder, level: str, order: Array, options: ReadOptions) -> dict[str, Any]:
     """Splits and groups of the files: one per graph, or one per node or edge if that is the level."""
-    found: dict[str, Array | None] = {}
+    found: dict[str, Any] = {}
     here, above = (None if level == "graph" else folder.tables.get(level)), folder.graphs
     for prefix, table, rows in (("row", here, order), ("graph", above, None)):
         split, groups = (None, None) if table is None else read_split_columns(table, options, optional=True)

@@ -1,0 +1,159 @@
+"""Predictions of a network: values for every row of some graphs, with the names that identify the rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gnas.data.benchmark import DEFAULT_HOPS, Benchmark, is_large
+from gnas.data.encoding import Encoding
+from gnas.data.rows import MOST_PREDICTED_ROWS, index_rows, to_csv
+from gnas.errors import InputError
+from gnas.graph import GraphSet
+from gnas.model.network import GraphModule
+from gnas.model.task import Task
+from gnas.training.sampling import open_store
+
+Progress = Callable[[str, int, int], None]  # stage, number done, total
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """One row for each graph, node or edge.
+
+    ``index`` identifies the rows: the graph (for molecules its SMILES too) and, within it, the node, or the edge with its two
+    ends. All numbers count from 0.
+    ``values`` holds class probabilities, or predicted targets in their own unit; ``names`` are the classes or targets.
+    ``notes`` name the inputs that were left out.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    index: dict[str, np.ndarray] = field(repr=False)
+    values: np.ndarray = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def classes(self) -> np.ndarray:
+        """Numbers of the likeliest classes."""
+        if self.kind != "classification":
+            raise InputError(f"a {self.kind} task has no classes; its predictions are in values")
+        return np.asarray(self.values.argmax(axis=1))
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the likeliest classes."""
+        return [self.names[k] for k in self.classes]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The header of the table."""
+        return tuple(self.to_columns())
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """The table by column: what identifies the rows, the prediction, and probabilities if there are any."""
+        return {**{name: column.tolist() for name, column in self.index.items()}, **self.predicted_columns()}
+
+    def predicted_columns(self) -> dict[str, list[Any]]:
+        """``prediction`` and a ``p_NAME`` for each class or label; of several regression targets ``prediction_NAME``."""
+        values = self.values.T.tolist()
+        if self.kind == "regression":
+            return dict(zip(_name_columns("prediction", self.names), values, strict=True))
+        chances = {f"p_{name}": column for name, column in zip(self.names, values, strict=True)}
+        return {"prediction": self.labels, **chances} if self.kind == "classification" else chances
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows of the table, in the order of ``columns``."""
+        return zip(*self.to_columns().values(), strict=True)
+
+    def to_csv(self) -> str:
+        return to_csv(self.to_columns())
+
+
+def _name_columns(prefix: str, names: tuple[str, ...]) -> list[str]:
+    return [prefix] if len(names) == 1 else [f"{prefix}_{name}" for name in names]
+
+
+@torch.no_grad()
+def infer(
+    model: GraphModule,
+    graphs: GraphSet,
+    device: torch.device | str = "cpu",
+    batch_size: int = 128,
+    on_progress: Progress | None = None,
+    *,
+    in_split: bool = False,
+) -> Tensor:
+    """Probabilities, or targets in their own unit: one row for each graph, node or edge of the set, in its order.
+
+    ``in_split`` gives the rows of the split alone, where several splits share graphs.
+    """
+    if batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}; it must be at least 1")
+    hops = graphs.sample_neighbors or (DEFAULT_HOPS if is_large(graphs) else ())
+    graphs = dataclasses.replace(graphs, mask=graphs.mask if in_split else None, sample_neighbors=hops)
+    store = open_store(graphs, as_device(device))
+    model, task = model.to(as_device(device)).eval(), model.task
+    found = []
+    plan = store.plan(batch_size)
+    for number, planned in enumerate(plan, start=1):
+        batch = store.batch(planned.ids, planned.capacity)
+        out = model(batch)[batch.target_mask]  # the rest is padding, other splits, or sampled neighbours
+        found.append(out.softmax(1).cpu() if task.kind == "classification" else task.prediction(out).cpu())
+        if on_progress is not None:
+            on_progress("predicting, batches", number, len(plan))
+    return torch.cat(found)
+
+
+def as_device(device: torch.device | str) -> torch.device:
+    """The device of this name, if this machine has it."""
+    try:
+        found = torch.device(device)
+    except RuntimeError as error:
+        raise InputError(f"device {str(device)!r} is not one torch knows ({str(error).splitlines()[0][:80]})") from None
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device {str(device)!r}: this machine has no CUDA device that torch can use; choose cpu")
+    return found
+
+
+def output_names(task: Task, encoding: Encoding | None) -> tuple[str, ...]:
+    """Names of the classes, or of the targets."""
+    names = task.labels if task.kind == "classification" or encoding is None else encoding.targets
+    return names if len(names) == task.num_outputs else tuple(str(k) for k in range(task.num_outputs))
+
+
+def predict_splits(model: GraphModule, benchmark: Benchmark, device: torch.device | str, batch_size: int) -> str | None:
+    """The content of a training's ``predictions.csv``: every row of val and test with its target and its prediction.
+
+    None if there are more than ``MOST_PREDICTED_ROWS`` of them.
+    """
+    splits = {name: graphs for name, graphs in benchmark.splits().items() if name != "train"}
+    if sum(graphs.num_targets for graphs in splits.values()) > MOST_PREDICTED_ROWS:
+        return None
+    names = output_names(model.task, benchmark.encoding)
+    columns: dict[str, list[Any]] = {}
+    for split, graphs in splits.items():
+        values = infer(model, graphs, device, batch_size, in_split=True).double().numpy()
+        index = {name: column.numpy() for name, column in index_rows(graphs, in_split=True).items() if name != "edge"}
+        found = Predictions(model.task.kind, names, index, values)
+        part = {name: column.tolist() for name, column in index.items()}
+        part |= {"split": [split] * len(found), **target_columns(graphs.targets(), names, model.task.kind)}
+        for name, column in {**part, **found.predicted_columns()}.items():
+            columns.setdefault(name, []).extend(column)
+    return to_csv(columns)
+
+
+def target_columns(y: Tensor, names: tuple[str, ...], kind: str) -> dict[str, list[Any]]:
+    """``y``, by class name if targets are classes; of several targets ``y_NAME``."""
+    if kind == "classification":
+        return {"y": [names[k] if k >= 0 else "" for k in y.long().reshape(-1).tolist()]}
+    return dict(zip(_name_columns("y", names), y.double().reshape(len(y), -1).T.tolist(), strict=True))
