@@ -1,4 +1,4 @@
-"""A cell: the walk through the three levels, the fusion of its outputs, norm and residual.
+"""A cell: the walk through the three levels, the fusion of its outputs, norm and residual, and what may follow.
 
 One class serves supernets and networks. A link has one or several candidate operations: the cell of a supernet has all of
 them, mixed by weights that it is called with; the cell of a genotype has one per link and needs no weights.
@@ -18,12 +18,19 @@ from gnas.arch.space import SpaceLink
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.kernels import fused
-from gnas.model.stacked import StackedBatchNorm, StackedLinear
+from gnas.model.edges import Edges
+from gnas.model.feed_forward import FeedForward
+from gnas.model.operations import MESSAGE_TYPES
+from gnas.model.relation import Related, Relation
+from gnas.model.stacked import BatchNorm, StackedBatchNorm, StackedLinear
 from gnas.model.stage import CellConfig, Slot, Stage
 
 
 class Cell(nn.Module):
-    """One layer: ``nodes[j] = sum of operations on links into j``, outputs fused by FC-BN-ReLU, plus the input."""
+    """One layer: ``nodes[j] = sum of operations on links into j``, outputs fused by FC-BN-ReLU, plus the input.
+
+    ``updates_edges``: whether it gives the edges a new state, ``e' = e + ReLU(BN(r))``; else they keep theirs.
+    """
 
     def __init__(
         self,
@@ -32,6 +39,7 @@ class Cell(nn.Module):
         channels: int,
         config: CellConfig,
         level: Callable[[int], int],
+        updates_edges: bool = False,
     ) -> None:
         super().__init__()
         self.outputs, self.config = tuple(outputs), config
@@ -40,8 +48,15 @@ class Cell(nn.Module):
         stages = [Stage(group, channels, config) for group in _group(slots, level)]
         self.stages = nn.ModuleList(stages)
         width = channels * len(self.outputs) if config.fusion == "concat" else channels
-        self.fuse = StackedLinear(1, width, channels, bias=not config.norm)
+        self.fuse = StackedLinear(1, width, channels, bias=config.mlp > 1 or not config.norm)
+        self.fuse_second = StackedLinear(1, channels, channels, bias=not config.norm) if config.mlp > 1 else None
         self.norm = StackedBatchNorm(1, channels) if config.norm else None
+        self.messages = frozenset(name for stage in stages for name in stage.messages)
+        related = updates_edges or any(MESSAGE_TYPES[name].reads_relation for name in self.messages)
+        self.relation = Relation(channels, config.edge_state) if related else None
+        self.updates_edges = updates_edges
+        self.edge_norm = BatchNorm(channels) if updates_edges and config.norm else None
+        self.ffn = FeedForward(channels, config.dropout, config.norm) if config.ffn else None
         self.alone = fused.Groups([0])
         # A cell's flat mixing weights, regrouped so that each stage reads a slice.
         self.register_buffer(
@@ -52,28 +67,64 @@ class Cell(nn.Module):
     order: Tensor
 
     @staticmethod
-    def from_genotype(cell: CellGenotype, channels: int, config: CellConfig) -> Cell:
+    def from_genotype(cell: CellGenotype, channels: int, config: CellConfig, updates_edges: bool = False) -> Cell:
         """The cell a genotype describes; branches that do not reach the output are left out."""
         live = set(cell.live())
         links = [SpaceLink(k.source, k.target, (k.operation,)) for k in cell.links if k.target in live]
-        return Cell(links, cell.output_nodes(), channels, config, cell.level)
+        return Cell(links, cell.output_nodes(), channels, config, cell.level, updates_edges)
 
-    def forward(self, x: Tensor, batch: GraphBatch, weights: Tensor | None = None) -> Tensor:
-        """``weights``: one number for each candidate of each link, in the order the links were given."""
-        nodes = self.walk(x, batch, weights)
+    def forward(
+        self,
+        x: Tensor,
+        batch: GraphBatch,
+        weights: Tensor | None = None,
+        edges: Edges | None = None,
+        e: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The node embeddings after this cell, and the state of the edges.
+
+        Args:
+            x: The node embeddings before it, ``[nodes, channels]``.
+            batch: The graphs.
+            weights: One number for each candidate of each link, in the order the links were given.
+            edges: The edges of ``batch``, if the caller has them.
+            e: The state of the edges, ``[edges, channels]`` or ``[1, channels]``.
+        """
+        related = self._relate(x, batch, edges, e) if self.messages or self.updates_edges else None
+        nodes = self.walk(x, batch, weights, related)
         out = self.fuse(self._fused([nodes[j] for j in self.outputs])[None])
+        if self.fuse_second is not None:
+            out = self.fuse_second(F.relu(out))
         out = self._activated(out, batch.node_mask).squeeze(0)
         out = F.dropout(out, self.config.dropout, self.training) if self.config.dropout else out
-        return x + out if self.config.residual else out
+        out = x + out if self.config.residual else out
+        out = out if self.ffn is None else self.ffn(out, batch.node_mask)
+        return out, self._updated(e, related)
 
-    def walk(self, x: Tensor, batch: GraphBatch, weights: Tensor | None = None) -> dict[int, Tensor]:
+    def _relate(self, x: Tensor, batch: GraphBatch, edges: Edges | None, e: Tensor | None) -> Related:
+        """What the messages read of the edges."""
+        edges = Edges.of(batch) if edges is None else edges
+        r = None if self.relation is None else self.relation(x, edges, e)
+        return Related(edges, r, e)
+
+    def _updated(self, e: Tensor | None, related: Related | None) -> Tensor | None:
+        """The state of the edges after this cell."""
+        if not self.updates_edges or related is None:
+            return e
+        r = related.relation()
+        new = F.relu(r) if self.edge_norm is None else self.edge_norm.relu(r, related.edges.mask)
+        return new if e is None else e + new
+
+    def walk(
+        self, x: Tensor, batch: GraphBatch, weights: Tensor | None = None, related: Related | None = None
+    ) -> dict[int, Tensor]:
         """All latent nodes, the input being node 0."""
         nodes = {0: x}
         shares: Sequence[Tensor | None] = [None] * len(self.sizes)
         if weights is not None:
             shares = weights.index_select(0, self.order).split(self.sizes)
         for stage, share in zip(self.in_order(), shares, strict=True):
-            nodes.update(zip(stage.targets, stage(nodes, x, batch, share), strict=True))
+            nodes.update(zip(stage.targets, stage(nodes, x, batch, share, related), strict=True))
         return nodes
 
     def in_order(self) -> list[Stage]:
@@ -103,8 +154,10 @@ class Cell(nn.Module):
         self.fuse.weight.copy_(weight)
         if self.fuse.bias is not None and other.fuse.bias is not None:
             self.fuse.bias.copy_(other.fuse.bias)
-        if self.norm is not None and other.norm is not None:
-            self.norm.load_state_dict(other.norm.state_dict())
+        for name in ("fuse_second", "norm", "relation", "edge_norm", "ffn"):
+            own, theirs_too = getattr(self, name), getattr(other, name)
+            if own is not None and theirs_too is not None:
+                own.load_state_dict(theirs_too.state_dict())
 
     def _fused(self, branches: list[Tensor]) -> Tensor:
         if self.config.fusion == "concat":

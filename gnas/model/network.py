@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,10 +15,12 @@ from gnas.arch.genotype import CellGenotype, Genotype
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.model.cell import Cell
-from gnas.model.encoder import Encoder
+from gnas.model.edges import Edges
+from gnas.model.encoder import EdgeEncoder, Encoder
 from gnas.model.encodings import with_encodings
 from gnas.model.head import Head
 from gnas.model.operations import variant
+from gnas.model.plan import NetworkPlan
 from gnas.model.stage import CellConfig, OperationTypes
 from gnas.model.task import Task
 
@@ -26,21 +29,30 @@ if TYPE_CHECKING:
 
 
 class GraphModule(nn.Module):
-    """A module over graphs, called with a ``GraphBatch`` or PyG's ``(x, edge_index, batch)`` / ``Data`` / ``Batch``."""
+    """A module over graphs, called with PyG's ``(x, edge_index, edge_attr, batch)``, ``Data`` or ``Batch``, or a ``GraphBatch``.
+
+    A network that does not read ``edge_attr`` can also be called as ``(x, edge_index, batch)``.
+    """
 
     task: Task
     architecture: Architecture | None = None  # None: a class of yours, which no description can build again
     options: Mapping[str, Any] = {}  # the arguments of build_network, such as channels and dropout
 
     def forward(
-        self, x: Tensor | Data | GraphBatch, edge_index: Tensor | None = None, batch: Tensor | None = None
+        self,
+        x: Tensor | Data | GraphBatch,
+        edge_index: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
     ) -> Tensor:
         if isinstance(x, GraphBatch):
             return self.run(with_encodings(x, self.task))
         if isinstance(x, Tensor):
             if edge_index is None:
-                raise InputError("call the network with (x, edge_index), (x, edge_index, batch) or a PyG Data")
-            graph = GraphBatch.from_edges(x, edge_index, batch)
+                raise InputError("call the network with (x, edge_index), (x, edge_index, edge_attr, batch) or a PyG Data")
+            if not (self.task.edge_categories or self.task.edge_channels):
+                edge_attr, batch = None, edge_attr if batch is None else batch
+            graph = GraphBatch.from_edges(x, edge_index, batch, edge_attr=edge_attr)
         else:
             graph = GraphBatch.from_pyg(x)
         out = self.run(with_encodings(graph, self.task))
@@ -62,8 +74,37 @@ class GraphModule(nn.Module):
         return sum(p.numel() for p in self.parameters() if p.requires_grad)
 
 
-class Network(GraphModule):
-    """Encoder, one cell for each entry of the genotype, head."""
+class CellModule(GraphModule):
+    """What networks and supernets share: encoders of nodes and edges, cells, head."""
+
+    plan: NetworkPlan
+    encoder: Encoder
+    edge_encoder: EdgeEncoder | None
+    cells: nn.ModuleList
+    head: Head
+
+    def make_parts(
+        self, plan: NetworkPlan, config: CellConfig, channels: int, make: Callable[[int, CellConfig], Cell]
+    ) -> None:
+        """Make the encoders, the cells and the head; ``make`` makes the cell of a number."""
+        self.plan = plan
+        self.encoder = Encoder(self.task, channels, plan.encodings)
+        self.cells = nn.ModuleList(make(number, config) for number in range(len(plan.updates)))
+        self.head = Head(self.task, channels, config.variant.equal_head, plan.stack.readout)
+        self.edge_encoder = EdgeEncoder(self.task, channels, plan.encodings) if plan.edge_state else None
+
+    def run_cells(self, batch: GraphBatch, mixing: Iterable[Tensor | None]) -> Tensor:
+        """Outputs for a batch; ``mixing`` has the weights of the candidates for each cell."""
+        h = self.encoder(batch)
+        edges = Edges.of(batch) if self.plan.messages else None
+        e = None if self.edge_encoder is None else self.edge_encoder(batch)
+        for cell, weights in zip(self.cells, mixing, strict=True):
+            h, e = cell(h, batch, weights, edges, e)
+        return self.head(h, batch)
+
+
+class Network(CellModule):
+    """Encoder, one cell for each entry of the genotype, head. The genotype's stack says what is around the cells."""
 
     def __init__(
         self,
@@ -79,39 +120,61 @@ class Network(GraphModule):
     ) -> None:
         super().__init__()
         kind = variant(genotype.variant)
-        config = CellConfig(kind, norm, fusion, residual, dropout, kind.train_slope, operations)
         self.architecture = self.genotype = genotype
         self.task, self.channels = task, channels
         self.options = {"channels": channels, "dropout": dropout, "norm": norm, "fusion": fusion, "residual": residual}
-        self.encoder = Encoder(task, channels)
-        self.cells = nn.ModuleList(Cell.from_genotype(cell, channels, config) for cell in genotype)
-        self.head = Head(task, channels, kind.equal_head)
+        plan = NetworkPlan.make([cell.aggregations() for cell in genotype], genotype.stack, task)
+        config = plan.configure(CellConfig(kind, norm, fusion, residual, dropout, kind.train_slope, operations))
+
+        def make(number: int, config: CellConfig) -> Cell:
+            return Cell.from_genotype(genotype[number], channels, config, plan.updates[number])
+
+        self.make_parts(plan, config, channels, make)
 
     def run(self, batch: GraphBatch) -> Tensor:
-        h = self.encoder(batch)
-        for cell in self.cells:
-            h = cell(h, batch)
-        return self.head(h, batch)
+        return self.run_cells(batch, [None] * len(self.cells))
 
     def extra_repr(self) -> str:
         return f"genotype={self.genotype.id}, depth={self.genotype.depth()}, channels={self.channels}"
 
 
 class GAPConv(nn.Module):
-    """One GAP cell used like any PyG layer: ``conv(x, edge_index)``.
+    """One GAP cell used like any PyG layer: ``conv(x, edge_index)`` or ``conv(x, edge_index, edge_attr)``.
 
-    ``cell`` is a :class:`CellGenotype` or a formula such as ``"[identity | dense(sum(dense))]"``.
+    ``cell`` is a :class:`CellGenotype` or a formula such as ``"[identity | dense(sum(dense))]"``. ``edge_dim`` counts the
+    columns of ``edge_attr``, which messages read after a linear map; None: there is no ``edge_attr``.
     """
 
-    def __init__(self, channels: int, cell: CellGenotype | str, *, variant: str = "paper", **options: Any) -> None:
+    def __init__(
+        self,
+        channels: int,
+        cell: CellGenotype | str,
+        *,
+        variant: str = "paper",
+        edge_dim: int | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__()
         from gnas.model.operations import variant as by_name
 
         self.genotype = genotype_from_formula(cell)[0] if isinstance(cell, str) else cell
-        self.cell = Cell.from_genotype(self.genotype, channels, CellConfig(by_name(variant), **options))
+        config = CellConfig(by_name(variant), edge_state=edge_dim is not None, **options)
+        self.cell = Cell.from_genotype(self.genotype, channels, config)
+        self.edge_dim = edge_dim
+        self.edge_encoder = None if edge_dim is None else nn.Linear(edge_dim, channels)
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.cell(x, GraphBatch.from_edges(x, edge_index))
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        e = None
+        if self.edge_encoder is not None:
+            if edge_attr is None or edge_attr.dim() != 2 or edge_attr.size(1) != self.edge_dim:
+                raise InputError(f"this layer reads edge_attr: [edges, {self.edge_dim}]; call it with (x, edge_index, edge_attr)")
+            batch = GraphBatch.from_edges(x, edge_index, edge_attr=edge_attr)
+            assert batch.edge_attr is not None
+            e = self.edge_encoder(batch.edge_attr)
+        else:
+            batch = GraphBatch.from_edges(x, edge_index)
+        out: Tensor = self.cell(x, batch, None, None, e)[0]
+        return out
 
 
 def width_for(budget: int, build: Callable[[int], nn.Module], multiple: int = 1, limit: int = 4096) -> int:
@@ -121,7 +184,8 @@ def width_for(budget: int, build: Callable[[int], nn.Module], multiple: int = 1,
     """
 
     def weights(width: int) -> int:
-        with torch.device("meta"):
+        with torch.device("meta"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the network that is built warns
             return sum(p.numel() for p in build(width).parameters())
 
     low, high = 1, limit // multiple

@@ -28,6 +28,11 @@ class StackedLinear(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         return fused.product(h, self.weight) if self.bias is None else torch.baddbmm(self.bias, h, self.weight)
 
+    def wide(self, h: Tensor) -> Tensor:
+        """All maps of one input as a single product: ``[rows, in] -> [rows, count * out]``."""
+        weight = self.weight.transpose(0, 1).flatten(1)
+        return h @ weight if self.bias is None else torch.addmm(self.bias.flatten(), h, weight)
+
 
 class StackedBatchNorm(nn.Module):
     """Batch normalisation of ``[count, nodes, channels]`` over the real nodes, each slice of the stack separately."""

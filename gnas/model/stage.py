@@ -10,10 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gnas.arch.operation import PLAIN, split_operation
 from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels import fused
 from gnas.model.operations import (
+    MESSAGE_TYPES,
     OPERATIONS,
     DenseFilter,
     Identity,
@@ -25,6 +27,8 @@ from gnas.model.operations import (
     reduce_together,
     with_input,
 )
+from gnas.model.operations.reduction import Wanted
+from gnas.model.relation import Related
 from gnas.model.stacked import StackedBatchNorm, StackedLinear
 from gnas.plugins import resolve_plugin
 
@@ -35,7 +39,11 @@ OperationTypes = Mapping[str, Callable[..., Operation]]
 
 @dataclass(frozen=True)
 class CellConfig:
-    """How a cell is built around its links."""
+    """How a cell is built around its links.
+
+    ``edge_state``: whether edges have a state that messages can read. ``ffn``: whether a feed-forward layer follows.
+    ``mlp``: the number of linear layers that fuse the outputs.
+    """
 
     variant: Variant
     norm: bool = True
@@ -44,12 +52,21 @@ class CellConfig:
     dropout: float = 0.0
     slope: float = 0.0
     operations: OperationTypes | None = None
+    edge_state: bool = False
+    ffn: bool = False
+    mlp: int = 1
 
     def __post_init__(self) -> None:
         choose(self.fusion, FUSIONS, "fusion")
 
+    def message(self, name: str) -> str:
+        """The message of an operation. Without a state of the edges the message ``edge`` is ``plain``."""
+        message = split_operation(name)[1]
+        return PLAIN if message == "edge" and not self.edge_state else message
+
     def operation(self, name: str, channels: int, count: int) -> nn.Module:
         """A stack of operations: of ``self.operations``, built in, or of an entry point of the group ``gnas.operations``."""
+        name = split_operation(name)[0]
         make = resolve_plugin(name, {**OPERATIONS, **(self.operations or {})}, "gnas.operations", "operation")
         if hasattr(nn.ModuleDict, name):
             raise InputError(f"no operation can be called {name}: PyTorch's modules have a method of this name")
@@ -102,6 +119,20 @@ class Transform(nn.Module):
         return self.norm.relu_mix(self.linear(h), mask, weights, targets, before)
 
 
+@dataclass(frozen=True)
+class _MessagePlan:
+    """The links that have messages of one kind, and for each slot its link among them and its aggregator."""
+
+    links: tuple[tuple[int, int], ...]
+    wanted: tuple[Wanted, ...]
+
+    @staticmethod
+    def of(slots: Sequence[Slot]) -> _MessagePlan:
+        links = tuple(dict.fromkeys((s.source, s.target) for s in slots))
+        wanted = tuple((links.index((s.source, s.target)), split_operation(s.operation)[0]) for s in slots)
+        return _MessagePlan(links, wanted)
+
+
 class Stage(nn.Module):
     """Operations whose sources are known at the same moment, evaluated together.
 
@@ -115,12 +146,26 @@ class Stage(nn.Module):
         super().__init__()
         bare = config.variant.bare
         kinds = list(dict.fromkeys(s.operation for s in slots))
-        kinds.sort(key=lambda kind: kind in bare)  # stable: operations with a transform come first
+        # Stable: operations with a transform come first, then plain ones, then one message after the other.
+        messages = {kind: config.message(kind) for kind in kinds}
+        rank = (PLAIN, *MESSAGE_TYPES)
+        kinds.sort(key=lambda kind: (split_operation(kind)[0] in bare, rank.index(messages[kind])))
         self.slots = tuple(s for kind in kinds for s in slots if s.operation == kind)
         self.sources = {kind: [s.source for s in slots if s.operation == kind] for kind in kinds}
         self.targets = sorted({s.target for s in slots})
-        self.kinds = nn.ModuleDict({kind: config.operation(kind, channels, len(self.sources[kind])) for kind in kinds})
-        self.transformed = sum(s.operation not in bare for s in slots)
+        plain = [kind for kind in kinds if messages[kind] == PLAIN]
+        self.kinds = nn.ModuleDict({kind: config.operation(kind, channels, len(self.sources[kind])) for kind in plain})
+        self.plans = {
+            name: _MessagePlan.of([s for s in self.slots if messages[s.operation] == name])
+            for name in MESSAGE_TYPES
+            if name in messages.values()
+        }
+        self.messages = nn.ModuleDict(
+            {name: MESSAGE_TYPES[name](channels, len(plan.links)) for name, plan in self.plans.items()}
+        )
+        self.blocks = list(dict.fromkeys(kind if kind in self.kinds else messages[kind] for kind in kinds))
+        self.message_of = {kind: name for kind, name in messages.items() if name != PLAIN}
+        self.transformed = sum(split_operation(s.operation)[0] not in bare for s in slots)
         self.transform = Transform(self.transformed, channels, config.norm) if self.transformed else None
         self.fusable = config.norm and self.transformed == len(self.slots)
         places = [self.targets.index(s.target) for s in self.slots]
@@ -130,16 +175,21 @@ class Stage(nn.Module):
         self.gates = self._gate_plan()
 
     def forward(
-        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, weights: Tensor | None
+        self,
+        nodes: Mapping[int, Tensor],
+        x: Tensor,
+        batch: GraphBatch,
+        weights: Tensor | None,
+        related: Related | None = None,
     ) -> Sequence[Tensor]:
         """The values of its targets after this stage; ``weights`` has one number for each of ``slots``."""
         known = [target in nodes for target in self.targets]
         if fused.serves(self.training) and self.fusable and self.transform is not None:
-            raw = self.raw(nodes, x, batch) if self.gates is None else self._gated(nodes, x, self.gates)
+            raw = self.raw(nodes, x, batch, related) if self.gates is None else self._gated(nodes, x, self.gates)
             before = [nodes[target] for target in self.targets] if all(known) else []
             mixed = _each(self.transform.mixed(raw, batch.node_mask, weights, self.groups, before))
             return mixed if before or not any(known) else self._added(nodes, mixed)
-        results = self.evaluate(nodes, x, batch)
+        results = self.evaluate(nodes, x, batch, related)
         mixing = self.hits.to(results.dtype)
         if weights is not None:
             mixing = mixing * weights
@@ -150,27 +200,35 @@ class Stage(nn.Module):
         pairs = zip(self.targets, values, strict=True)
         return [nodes[target] + value if target in nodes else value for target, value in pairs]
 
-    def evaluate(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch) -> Tensor:
+    def evaluate(
+        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, related: Related | None = None
+    ) -> Tensor:
         """Results of all operations, in the order of ``slots``: ``[slots, nodes, channels]``."""
-        results = self.raw(nodes, x, batch)
+        results = self.raw(nodes, x, batch, related)
         if self.transform is None:
             return results
         done = self.transform(results[: self.transformed], batch.node_mask)
         return done if self.transformed == len(self.slots) else torch.cat([done, results[self.transformed :]])
 
-    def raw(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch) -> Tensor:
+    def raw(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, related: Related | None = None) -> Tensor:
         """Results of the operations alone, before any linear map."""
         stacks: dict[tuple[int, ...], Tensor] = {}
-        inputs = {kind: _stack(nodes, sources, stacks) for kind, sources in self.sources.items()}
+        inputs = {kind: _stack(nodes, self.sources[kind], stacks) for kind in self.kinds}
         raw = self._aggregations(inputs, batch.neighbors)
         for kind, operation in self.kinds.items():
             if kind not in raw:
                 raw[kind] = operation(inputs[kind], x, batch.neighbors)
-        return raw[next(iter(self.kinds))] if len(raw) == 1 else torch.cat([raw[kind] for kind in self.kinds])
+        for name, message in self.messages.items():
+            plan = self.plans[name]
+            assert related is not None
+            raw[name] = message(_stack(nodes, [source for source, _ in plan.links], stacks), related, plan.wanted)
+        return raw[self.blocks[0]] if len(raw) == 1 else torch.cat([raw[block] for block in self.blocks])
 
     def _gate_plan(self) -> fused.GatePlan | None:
         """The plan of the fused gates; None if an operation is not one of the three filters."""
         codes = {Identity: fused.IDENTITY, SparseFilter: fused.SPARSE, DenseFilter: fused.DENSE}
+        if self.messages:
+            return None
         for operation in self.kinds.values():
             if type(operation) not in codes or getattr(operation, "last", None) is not None:
                 return None
@@ -202,7 +260,10 @@ class Stage(nn.Module):
         for number, slot in enumerate(self.slots):
             row = seen.setdefault(slot.operation, 0)
             seen[slot.operation] += 1
-            pairs: list[tuple[nn.Module, int]] = [(self.kinds[slot.operation], row)]
+            message = self.message_of.get(slot.operation)
+            pairs: list[tuple[nn.Module, int]] = [(self.kinds[slot.operation], row)] if message is None else []
+            if message is not None:
+                pairs = [(self.messages[message], self.plans[message].links.index((slot.source, slot.target)))]
             if self.transform is not None and number < self.transformed:
                 pairs.append((self.transform, number))
             found[slot.source, slot.target, slot.operation] = pairs

@@ -12,10 +12,9 @@ from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.arch.space import SearchSpace, SpaceLink
 from gnas.graph import GraphBatch
 from gnas.model.cell import Cell
-from gnas.model.encoder import Encoder
-from gnas.model.head import Head
-from gnas.model.network import GraphModule, Network
+from gnas.model.network import CellModule, Network
 from gnas.model.operations import variant
+from gnas.model.plan import NetworkPlan
 from gnas.model.stage import CellConfig, OperationTypes
 from gnas.model.task import Task
 
@@ -29,11 +28,11 @@ class Choice:
     margin: float
 
 
-class Supernet(GraphModule):
+class Supernet(CellModule):
     """The continuous relaxation of a search space (paper, Continuous Relaxation and Optimization).
 
     Alphas are separate from the weights: ``alphas()`` and ``weights()`` never overlap. With ``share_alphas`` all cells have
-    the same alphas.
+    the same alphas. What is around the cells is the first choice of the space's stack.
     """
 
     def __init__(
@@ -53,12 +52,15 @@ class Supernet(GraphModule):
         kind = variant(space.variant)
         self.space, self.task, self.channels, self.num_cells = space, task, channels, num_cells
         self.options = {"norm": norm, "fusion": fusion, "dropout": dropout, "operations": operations}
-        config = CellConfig(kind, norm, fusion, True, dropout, kind.search_slope, operations)
         self.links = space.links()
-        outputs = space.output_nodes()
-        self.encoder = Encoder(task, channels)
-        self.cells = nn.ModuleList(Cell(self.links, outputs, channels, config, space.level) for _ in range(num_cells))
-        self.head = Head(task, channels, kind.equal_head)
+        plan = NetworkPlan.make([space.second_level] * num_cells, space.stack.first(), task)
+        config = plan.configure(CellConfig(kind, norm, fusion, True, dropout, kind.search_slope, operations))
+
+        def make(number: int, config: CellConfig) -> Cell:
+            outputs = space.output_nodes()
+            return Cell(self.links, outputs, channels, config, space.level, plan.updates[number])
+
+        self.make_parts(plan, config, channels, make)
         rows = 1 if share_alphas else num_cells
         filters = [k for k in self.links if space.level(k.target) != 2]
         self.filter_alphas = nn.Parameter(1e-3 * torch.randn(rows, len(filters), len(space.filters)))
@@ -77,10 +79,7 @@ class Supernet(GraphModule):
         return [p for p in self.parameters() if id(p) not in mine]
 
     def run(self, batch: GraphBatch) -> Tensor:
-        h = self.encoder(batch)
-        for cell, mixing in zip(self.cells, self.mixing().unbind(), strict=True):
-            h = cell(h, batch, mixing)
-        return self.head(h, batch)
+        return self.run_cells(batch, self.mixing().unbind())
 
     def mixing(self) -> Tensor:
         """softmax(alpha) of every candidate, ``[cells, candidates]``, in the order of ``space.links()``."""
@@ -113,8 +112,10 @@ class Supernet(GraphModule):
         """A network of this genotype with the supernet's weights, for quick evaluation."""
         network = Network(genotype, self.task, self.channels, **self.options)  # type: ignore[arg-type]
         network.to(self.filter_alphas.device, self.filter_alphas.dtype)
-        network.encoder.load_state_dict(self.encoder.state_dict())
-        network.head.load_state_dict(self.head.state_dict())
+        for name in ("encoder", "edge_encoder", "head"):
+            part, source = getattr(network, name), getattr(self, name)
+            if part is not None and source is not None:
+                part.load_state_dict(source.state_dict())
         for own, cell in zip(network.cells, self.cells, strict=True):
             cast(Cell, own).inherit(cast(Cell, cell))
         return network

@@ -107,10 +107,7 @@ def along(supernet: Supernet, batch: GraphBatch, path: Tensor) -> Tensor:
     width = sum(len(link.candidates) for link in supernet.links)
     nothing = supernet.filter_alphas.detach().new_zeros(supernet.num_cells * width)
     mixing = nothing.index_fill(0, path, 1.0).view(supernet.num_cells, width)
-    h = supernet.encoder(batch)
-    for number, cell in enumerate(supernet.cells):
-        h = cell(h, batch, mixing[number])
-    return supernet.head(h, batch)
+    return supernet.run_cells(batch, mixing.unbind())
 
 
 def candidate_positions(space: SearchSpace) -> list[list[int]]:

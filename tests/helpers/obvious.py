@@ -49,9 +49,9 @@ def dense_aggregate(adjacency: Tensor, h: Tensor, how: str) -> Tensor:
     if how == "mean":
         return (weight @ h) / weight.sum(1, keepdim=True).clamp_min(1)
     if how == "std":
-        mean, count = dense_aggregate(adjacency, h, "mean"), weight.sum(1, keepdim=True)
-        squares = (weight[:, :, None] * (h[None] - mean[:, None]).square()).sum(1) / count.clamp_min(1)
-        return (squares + 1e-5).sqrt() * (count > 0)
+        mean, count = dense_aggregate(adjacency, h, "mean"), weight.sum(1, keepdim=True).clamp_min(1)
+        squares = (weight[:, :, None] * (h[None] - mean[:, None]).square()).sum(1) / count
+        return torch.where(squares > 1e-5, squares.clamp_min(1e-5).sqrt(), torch.zeros_like(squares))
     assert how == "max"
     rows = []
     for row in adjacency > 0:

@@ -50,7 +50,7 @@ def test_any_cell_equals_its_links_one_by_one(
     x, leaves = node_input(seed), list(module.parameters())
     nodes = latent_nodes(module, links_of(cell), x, ADJACENCY, kind)
     wanted = x + fused(module, [nodes[j] for j in cell.output_nodes()], slope=TRAIN_SLOPE[kind])
-    out = module(x, GraphBatch.from_edges(x, EDGES))
+    out = module(x, GraphBatch.from_edges(x, EDGES))[0]
     assert_near(out, wanted, 1e-10)
     assert_near(gradients(out, [x, *leaves]), gradients(wanted, [x, *leaves]), 1e-9)
 
@@ -62,7 +62,7 @@ def test_fusion_and_residual(fusion: str, residual: bool) -> None:
     module, x = build(cell, fusion=fusion, residual=residual), node_input()
     nodes = latent_nodes(module, links_of(cell), x, ADJACENCY, "paper")
     wanted = fused(module, [nodes[j] for j in cell.output_nodes()], fusion)
-    out = module(x, GraphBatch.from_edges(x, EDGES))
+    out = module(x, GraphBatch.from_edges(x, EDGES))[0]
     assert_near(out, wanted + x if residual else wanted, 1e-10)
     assert module.fuse.weight.size(1) == CHANNELS * (2 if fusion == "concat" else 1)
 
@@ -80,8 +80,8 @@ def test_dropout_acts_in_training_only() -> None:
     x = node_input().detach()
     module, batch = build(gap.to_cell(GATED), dropout=0.5, residual=False, norm=False), GraphBatch.from_edges(x, EDGES)
     torch.manual_seed(0)
-    kept = module(x, batch)
-    whole = module.eval()(x, batch)
+    kept = module(x, batch)[0]
+    whole = module.eval()(x, batch)[0]
     live = whole > 0
     ratio = kept[live] / whole[live]
     assert bool(((ratio == 0) | ((ratio - 2).abs() < 1e-9)).all())
@@ -121,7 +121,7 @@ def test_padding_leaves_real_rows_statistics_and_gradients_alone() -> None:
         module, x = build(cell), node_input()
         batch = GraphBatch.from_edges(x, EDGES)
         batch = pad(batch) if padded else batch
-        out = module(batch.x, batch)[:NODES]
+        out = module(batch.x, batch)[0][:NODES]
         statistics = [value for name, value in module.named_buffers() if "running" in name]
         results.append([out, *gradients(out, [x, *module.parameters()]), *statistics])
     assert_near(results[1], results[0], 1e-12)
@@ -181,7 +181,7 @@ def evaluated(tree, training: bool, seed: int, shift: int = 0) -> tuple[Tensors,
 def test_the_rewritten_cell_computes_the_trees_function(tree, training: bool, seed: int) -> None:
     wanted, found, module, x = evaluated(tree, training, seed)
     assert_near(found, wanted, 1e-10)
-    out = module(x, GraphBatch.from_edges(x, EDGES))
+    out = module(x, GraphBatch.from_edges(x, EDGES))[0]
     whole = x + fused(module, wanted)
     assert_near(out, whole, 1e-10)
     assert_near(gradients(out, [x]), gradients(whole, [x]), 1e-9)

@@ -17,12 +17,15 @@ from gnas.model.operations.aggregators import (
 )
 from gnas.model.operations.base import VARIANTS, Operation, Variant, variant
 from gnas.model.operations.filters import FILTER_TYPES, DenseFilter, Identity, SparseFilter, with_input
+from gnas.model.operations.messages import MESSAGE_TYPES, Message
 
 __all__ = [
+    "MESSAGE_TYPES",
     "OPERATIONS",
     "VARIANTS",
     "DenseFilter",
     "Identity",
+    "Message",
     "NeighborMax",
     "NeighborMean",
     "NeighborSum",

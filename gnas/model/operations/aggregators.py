@@ -12,6 +12,7 @@ from gnas.arch.operation import Code
 from gnas.graph import Neighbors
 from gnas.kernels.aggregate import inverse_degree, reduce, symmetric_scales
 from gnas.model.operations.base import Operation, Variant
+from gnas.model.operations.reduction import deviation
 from gnas.model.stacked import StackedLinear
 
 
@@ -85,34 +86,23 @@ class NeighborSymmetric(Operation):
 
 
 class NeighborStd(Operation):
-    r"""Standard deviation :math:`\sqrt{\max(0, L_{mean}(H^2) - L_{mean}(H)^2) + 10^{-5}}`, channel by channel.
+    r"""Standard deviation :math:`\sqrt{L_{mean}(H^2) - L_{mean}(H)^2}`, channel by channel, 0 without neighbours.
 
-    It is 0 without neighbours. Not one of the paper's: name it to use it.
+    As in PyG, variances up to 1e-5 count as 0. Not one of the paper's: name it to use it.
     """
 
     def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
-        means = reduce_together({"mean": torch.cat([h, h.square()])}, neighbors)["mean"]
-        mean, squares = means.chunk(2)
-        return std_from_means(mean, squares, neighbors)
+        squares, mean = reduce_together({"mean": torch.cat([h.square(), h])}, neighbors)["mean"].chunk(2)
+        return deviation(squares, mean)
 
     @classmethod
     def export_code(cls, variant: Variant) -> Code:
         return Code(
             "The standard deviation over neighbours.",
             reads="edge_index",
-            steps=(
-                'mean = aggregate(h, edge_index, "mean")',
-                'variance = (aggregate(h * h, edge_index, "mean") - mean * mean).clamp(min=0)',
-                'some = (aggregate(torch.ones_like(h[:, :1]), edge_index, "sum") > 0).to(h.dtype)',
-            ),
-            value="(variance + 1e-5).sqrt() * some",
+            steps=('variance = aggregate(h * h, edge_index, "mean") - aggregate(h, edge_index, "mean").square()',),
+            value="variance.clamp(min=1e-5).sqrt().masked_fill(variance <= 1e-5, 0.0)",
         )
-
-
-def std_from_means(mean: Tensor, squares: Tensor, neighbors: Neighbors) -> Tensor:
-    """The standard deviation from the means of messages and of their squares; nodes without neighbours have 0."""
-    some = (neighbors.degree() > 0).to(mean.dtype)[:, None]
-    return ((squares - mean.square()).relu() + 1e-5).sqrt() * some
 
 
 def _reduction(doc: str, name: str, variant: Variant) -> Code:

@@ -1,0 +1,66 @@
+"""Several aggregations of messages that exist as rows, one for each edge, in one pass over the edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gnas.kernels.aggregate import inverse_degree, reduce, symmetric_scales
+from gnas.model.edges import Edges
+
+Wanted = tuple[int, str]  # a link and the aggregator of its messages
+Column = tuple[str, int]  # "value", "square" or "scaled", and a link
+SUMMED = {"sum": ("value",), "mean": ("value",), "std": ("square", "value"), "symmetric": ("scaled",)}
+SMALLEST_VARIANCE = 1e-5
+
+
+def reduce_messages(messages: Tensor, wanted: Sequence[Wanted], edges: Edges) -> dict[Wanted, Tensor]:
+    """Aggregate ``[edges, links, channels]``: for each of ``wanted`` a tensor ``[nodes, channels]``."""
+    channels, near = messages.size(2), edges.neighbors
+    sums = list(dict.fromkeys((form, row) for row, name in wanted for form in SUMMED.get(name, ())))
+    maxima = list(dict.fromkeys(("value", row) for row, name in wanted if name == "max"))
+    both = [one for one in sums if one in maxima]
+    sums = [*(one for one in sums if one not in maxima), *both]
+    order = [*sums, *(one for one in maxima if one not in both)]
+    maxima = order[len(sums) - len(both) :] if maxima else []
+    total, largest = reduce(
+        _arrange(messages, order, edges),
+        edges.incoming,
+        len(sums) * channels,
+        (len(sums) - len(both)) * channels if maxima else len(order) * channels,
+    )
+    total, largest = total.unflatten(1, (len(sums), channels)), largest.unflatten(1, (len(maxima), channels))
+    found = {}
+    for row, name in wanted:
+        if name == "max":
+            found[row, name] = largest[:, maxima.index(("value", row))]
+            continue
+        parts = [total[:, sums.index((form, row))] for form in SUMMED[name]]
+        if name == "symmetric":
+            parts = [parts[0] * symmetric_scales(near, messages.dtype)[1]]
+        elif name != "sum":
+            parts = [part * inverse_degree(near, messages.dtype) for part in parts]
+        found[row, name] = deviation(*parts) if name == "std" else parts[0]
+    return found
+
+
+def deviation(squares: Tensor, mean: Tensor) -> Tensor:
+    """The standard deviation from the means of squares and of values; as in PyG, small ones are 0 and have no gradient."""
+    variance = squares - mean.square()
+    return variance.clamp_min(SMALLEST_VARIANCE).sqrt().masked_fill(variance <= SMALLEST_VARIANCE, 0.0)
+
+
+def _arrange(messages: Tensor, order: Sequence[Column], edges: Edges) -> Tensor:
+    """The columns in this order, side by side; without a copy if they are the messages of all links."""
+    if list(order) == [("value", row) for row in range(messages.size(1))]:
+        return messages.flatten(1)
+    sent = None
+    if any(form == "scaled" for form, _ in order):
+        sent = edges.at_sources(symmetric_scales(edges.neighbors, messages.dtype)[0])
+    parts = []
+    for form, row in order:
+        value = messages[:, row]
+        parts.append(value.square() if form == "square" else value * sent if form == "scaled" and sent is not None else value)
+    return torch.cat(parts, dim=1)
