@@ -49,7 +49,9 @@ class GraphModule(nn.Module):
             return self.run(with_encodings(x, self.task))
         if isinstance(x, Tensor):
             if edge_index is None:
-                raise InputError("call the network with (x, edge_index), (x, edge_index, edge_attr, batch) or a PyG Data")
+                raise InputError(
+                    "call the network with (x, edge_index), (x, edge_index, edge_attr, batch) or a PyG Data"
+                )
             if not (self.task.edge_categories or self.task.edge_channels):
                 edge_attr, batch = None, edge_attr if batch is None else batch
             graph = GraphBatch.from_edges(x, edge_index, batch, edge_attr=edge_attr)
@@ -167,7 +169,9 @@ class GAPConv(nn.Module):
         e = None
         if self.edge_encoder is not None:
             if edge_attr is None or edge_attr.dim() != 2 or edge_attr.size(1) != self.edge_dim:
-                raise InputError(f"this layer reads edge_attr: [edges, {self.edge_dim}]; call it with (x, edge_index, edge_attr)")
+                raise InputError(
+                    f"this layer reads edge_attr: [edges, {self.edge_dim}]; call it with (x, edge_index, edge_attr)"
+                )
             batch = GraphBatch.from_edges(x, edge_index, edge_attr=edge_attr)
             assert batch.edge_attr is not None
             e = self.edge_encoder(batch.edge_attr)

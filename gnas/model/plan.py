@@ -51,15 +51,11 @@ class NetworkPlan:
         """The configuration of the cells, with the choices of the stack."""
         stack = self.stack
         dropout = config.dropout if stack.dropout is None else stack.dropout
-        return dataclasses.replace(
-            config, dropout=dropout, edge_state=self.edge_state, ffn=stack.ffn, mlp=stack.mlp
-        )
+        return dataclasses.replace(config, dropout=dropout, edge_state=self.edge_state, ffn=stack.ffn, mlp=stack.mlp)
 
 
 def select_encodings(task: Task, stack: Stack) -> tuple[str, ...] | None:
     """The names of the encodings that the stack reads, of the task's; None: all."""
     if stack.encodings is None:
         return None
-    return tuple(
-        name for name in list_encodings(task) if stack.reads("structure" if name in task.structure else name)
-    )
+    return tuple(name for name in list_encodings(task) if stack.reads("structure" if name in task.structure else name))

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import warnings
 from collections import Counter
 from itertools import pairwise
 
@@ -20,6 +21,7 @@ from torch_geometric.nn import SAGEConv
 from gnas.arch import gap
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
+from gnas.arch.stack import Stack
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.model import baselines
@@ -110,8 +112,10 @@ def test_the_three_doors_agree(batch: Batch, level: str) -> None:
 def test_a_tensor_alone_is_refused(batch: Batch) -> None:
     with pytest.raises(InputError, match=r"\(x, edge_index\)"):
         build()(batch.x)
+    module = GraphModule()
+    module.task = task()
     with pytest.raises(TypeError, match="must define run"):
-        GraphModule()(GraphBatch.from_pyg(batch))
+        module(GraphBatch.from_pyg(batch))
 
 
 # -- what it must not depend on -------------------------------------------------------------------------------------
@@ -363,3 +367,97 @@ def test_cpu_and_cuda_agree(batch: Batch, level: str, kind: str) -> None:
 def test_it_says_what_it_is() -> None:
     assert TWO_CELLS.id in repr(build())
     assert "depth=2" in repr(build())
+
+
+# -- edges and what is around the cells -----------------------------------------------------------------------------
+
+RELATIONAL = gap.genotype(
+    ["[identity | mean(gated) | sum(edge)]", "[max(pair(dense)) | sum(attention)]"], variant="bare"
+)
+
+
+def with_stack(**choices) -> Genotype:
+    return dataclasses.replace(RELATIONAL, stack=Stack(**choices))
+
+
+def bonds(batch: Batch, categories: bool) -> tuple[Tensor, dict[str, object]]:
+    generator = torch.Generator().manual_seed(5)
+    rows = batch.edge_index.size(1)
+    if categories:
+        columns = torch.randint(0, 6, (rows, 2), generator=generator) % torch.tensor([3, 2])
+        return columns, {"edge_categories": (3, 2)}
+    return torch.randn(rows, 3, generator=generator, dtype=torch.float64), {"edge_channels": 3}
+
+
+@pytest.mark.parametrize("categories", [True, False])
+@pytest.mark.parametrize("edges", ["kept", "updated"])
+def test_networks_read_edge_attr_in_any_order(batch: Batch, edges: str, categories: bool) -> None:
+    attr, columns = bonds(batch, categories)
+    net = build(with_stack(edges=edges, ffn=True), dataclasses.replace(task(), **columns)).eval()
+    out = net(batch.x, batch.edge_index, attr, batch.batch)
+    shuffled = torch.randperm(len(attr), generator=torch.Generator().manual_seed(1))
+    assert_near(net(batch.x, batch.edge_index[:, shuffled], attr[shuffled], batch.batch), out, 1e-12)
+    data = batch.clone()
+    data.edge_attr = attr
+    assert_near(net(data), out, 1e-12)
+    assert not torch.allclose(net(batch.x, batch.edge_index, attr.flip(0), batch.batch), out)
+    with pytest.raises(InputError, match=r"reads edge_attr: \[edges, \d\]"):
+        net(batch)
+    with pytest.raises(InputError, match="edge_attr has 16 rows; edge_index has 31 edges"):
+        net(batch.x, batch.edge_index, batch.batch)
+
+
+@pytest.mark.parametrize("edges", ["kept", "updated"])
+@pytest.mark.parametrize("reads", [True, False])
+def test_padding_changes_nothing_with_edges(batch: Batch, edges: str, reads: bool) -> None:
+    attr, columns = bonds(batch, True)
+    batch.edge_attr = attr
+    plain = dataclasses.replace(GraphBatch.from_pyg(batch), y=None)
+    results = []
+    for padded in (False, True):
+        inner = plain
+        if padded:
+            inner = dataclasses.replace(pad(plain), edge_attr=torch.cat([plain.edge_attr, plain.edge_attr[:4]]))
+        what = dataclasses.replace(task(), **columns) if reads else task()
+        net = build(with_stack(edges=edges, ffn=True, mlp=2), what).train()
+        out = net(inner)[:3]
+        statistics = [value for name, value in net.named_buffers() if "running" in name]
+        results.append([out, *gradients(out, list(net.parameters())), *statistics])
+    assert_near(results[1], results[0], 1e-10)
+
+
+def test_every_weight_of_a_stack_is_used(batch: Batch) -> None:
+    batch.edge_attr, columns = bonds(batch, True)
+    net = build(
+        with_stack(edges="updated", ffn=True, mlp=2, readout="mean_max"), dataclasses.replace(task(), **columns)
+    )
+    net(batch).sum().backward()
+    assert [name for name, weight in net.named_parameters() if weight.grad is None] == []
+    assert net.cells[0].edge_norm is not None
+    assert net.cells[1].edge_norm is None, "nothing reads the state of the edges after the last cell"
+
+
+def test_edge_messages_are_plain_without_edge_features(batch: Batch) -> None:
+    plain = gap.genotype("[identity | sum]", variant="bare")
+    with pytest.warns(UserWarning, match="no edge features"):
+        net = build(gap.genotype("[identity | sum(edge)]", variant="bare"))
+    assert_near(net(batch), build(plain)(batch), 1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert width_for(20_000, lambda width: Network(net.genotype, task(), width)) > 8
+
+
+def test_a_stack_overrules_dropout_and_readout(batch: Batch) -> None:
+    net = build(with_stack(dropout=0.3, readout="sum"), dropout=0.1)
+    assert {cell.config.dropout for cell in net.cells} == {0.3}
+    assert (net.head.readout, build(with_stack()).head.readout) == ("sum", "mean")
+
+
+def test_a_layer_reads_edge_attr(batch: Batch) -> None:
+    attr, _ = bonds(batch, False)
+    conv = GAPConv(4, "[identity | mean(gated) | sum(edge)]", variant="bare", edge_dim=3).double()
+    out = conv(batch.x, batch.edge_index, attr)
+    shuffled = torch.randperm(len(attr), generator=torch.Generator().manual_seed(1))
+    assert_near(conv(batch.x, batch.edge_index[:, shuffled], attr[shuffled]), out, 1e-12)
+    with pytest.raises(InputError, match=r"reads edge_attr: \[edges, 3\]"):
+        conv(batch.x, batch.edge_index)

@@ -156,9 +156,7 @@ def _columns(values: Tensor, links: list[int]) -> Tensor:
     return torch.stack([values[:, link] for link in links], dim=1)
 
 
-def _scaled_values(
-    values: Tensor, wanted: Sequence[Wanted], related: Related
-) -> tuple[list[tuple[int, bool]], Tensor]:
+def _scaled_values(values: Tensor, wanted: Sequence[Wanted], related: Related) -> tuple[list[tuple[int, bool]], Tensor]:
     """What is summed: the values of each link, and if ``symmetric`` is wanted those scaled by the sender's degree."""
     columns = list(dict.fromkeys((row, name == "symmetric") for row, name in wanted))
     if columns == [(row, False) for row in range(len(values))]:

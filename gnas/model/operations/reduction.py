@@ -62,5 +62,7 @@ def _arrange(messages: Tensor, order: Sequence[Column], edges: Edges) -> Tensor:
     parts = []
     for form, row in order:
         value = messages[:, row]
-        parts.append(value.square() if form == "square" else value * sent if form == "scaled" and sent is not None else value)
+        parts.append(
+            value.square() if form == "square" else value * sent if form == "scaled" and sent is not None else value
+        )
     return torch.cat(parts, dim=1)
