@@ -206,6 +206,7 @@ def summarise(benchmark: Benchmark) -> Record:
     return {
         "name": benchmark.name,
         "source": benchmark.source,
+        "columns": [column.name for column in benchmark.encoding.nodes] if benchmark.encoding else [],
         "notes": [*benchmark.notes, *note_missing_tables(benchmark)],
         "task": asdict(benchmark.task),
         "splits": splits,

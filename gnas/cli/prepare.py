@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from gnas.cli.workers import check_workers, fetch
 from gnas.data import NAMES, Benchmark, load
 from gnas.data.describe import describe_benchmark
 from gnas.errors import InputError
+from gnas.files import read_text
 from gnas.jobs import Runner
 from gnas.run.settings import Settings, read_command
 from gnas.training.engine import use_deterministic
@@ -99,8 +101,19 @@ def prepare_run(
     screen.pair("with", f"preset {settings.preset}{'' if named else f' ({why})'}, {describe_device(device)}")
     if recipe and not place.resumed:
         screen.pair("recipe", f"{recipe.stem}, as in our results; --preset NAME for another")
-    benchmark = load_data(screen, dataset, options["data_root"], settings.data)
+    earlier = find_earlier_input(place.folder) if place.resumed else {}
+    benchmark = load_data(screen, dataset, options["data_root"], {**earlier, **settings.data})
     return PreparedRun(dataset, screen, place, saved, settings, device, benchmark, trackers)
+
+
+def find_earlier_input(folder: Path) -> dict[str, Any]:
+    """Data options with which a resumed run of gnas 0.1 reads its molecules as it did."""
+    try:
+        facts = json.loads(read_text(folder / "data.json"))
+    except (InputError, ValueError):
+        return {}
+    earlier = isinstance(facts, dict) and facts.get("source") == "SMILES" and facts.get("columns", ["atom"]) == ["atom"]
+    return {"atoms": "tokens"} if earlier else {}
 
 
 def load_data(

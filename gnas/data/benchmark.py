@@ -21,7 +21,7 @@ from gnas.model.task import Task
 
 SPLIT_NAMES = ("train", "val", "test")
 PATIENCE = 10  # epochs without a gain before the learning rate is reduced; PATTERN and CLUSTER have 5
-READER_VERSION = 1  # part of every fingerprint: raise it when the same file is read as other graphs
+READER_VERSION = 2  # part of every fingerprint: raise it when the same file is read as other graphs
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,8 +102,9 @@ def _describe_split(graphs: GraphSet, hashes: dict[int, str]) -> dict[str, Any]:
 
 
 def _describe_encoding(encoding: Encoding) -> dict[str, Any]:
-    """All but the target as the caller named it and the reasons, which are words for people."""
-    return {name: value for name, value in encoding.to_dict().items() if name not in ("requested", "reasons")}
+    """All but the columns as the caller named them and the reasons, which are words for people."""
+    leave = ("requested", "reasons", "smiles")
+    return {name: value for name, value in encoding.to_dict().items() if name not in leave}
 
 
 def _hash_tensor(tensor: Tensor) -> str:

@@ -103,8 +103,8 @@ def check_task(task: Task, where: str) -> None:
 
 def check_encoding(encoding: Encoding, task: Task, where: str) -> None:
     """Check that an encoding gives what the task reads."""
-    gives = (encoding.level, encoding.kind, encoding.categories, encoding.in_channels)
-    reads = (task.level, task.kind, task.categories, task.in_channels)
+    gives = (encoding.level, encoding.kind, encoding.categories, encoding.in_channels, len(encoding.graphs))
+    reads = (task.level, task.kind, task.categories, task.in_channels, task.graph_channels)
     if gives != reads:
         raise InputError(f"{where}: the encoding gives {gives}, but the task reads {reads}")
     outputs = len(encoding.labels) if task.kind == "classification" else len(encoding.targets)

@@ -25,18 +25,24 @@ class UnknownValue(InputError):
 
 @dataclass(frozen=True)
 class Column:
-    """One input column: a number as it is, an integer 0..size-1, a position in ``values``, or the node's in-degree."""
+    """One input column: a number as it is, an integer 0..size-1, a position in ``values``, or the node's in-degree.
+
+    With ``other`` the last category stands for every value that the training data does not have.
+    """
 
     name: str
     kind: str = "continuous"
     size: int = 0  # number of categories; 0 for a continuous column
     values: tuple[str | int, ...] = ()
+    other: bool = False
 
     def __post_init__(self) -> None:
         choose(self.kind, COLUMN_KINDS, "column kind")
         if (self.kind == "continuous") != (self.size == 0) or self.size < 0:
             raise InputError(f"column {self.name!r} is {self.kind} and cannot have {self.size} categories")
-        if self.kind == "vocabulary" and len(self.values) != self.size:
+        if self.other and self.kind not in ("integer", "vocabulary"):
+            raise InputError(f"column {self.name!r} is {self.kind} and cannot have a category for other values")
+        if self.kind == "vocabulary" and len(self.values) != self.size - self.other:
             raise InputError(f"column {self.name!r} has {len(self.values)} values for {self.size} categories")
 
     @property
@@ -48,6 +54,8 @@ class Column:
         if self.kind == "continuous" or (values.dtype.kind == "S" and self.kind != "vocabulary"):
             return check_finite(values, self.name, place)
         codes = self.codes(values)
+        if self.other:
+            return np.where(codes < 0, self.size - 1, codes)
         if len(codes) and codes.min() < 0:
             row = int((codes < 0).argmax())
             found = f"{place(row)}: column {self.name!r} is {format_value(values[row])}"
@@ -66,7 +74,48 @@ class Column:
             return find_positions(np.array(entries, np.bytes_ if texts else np.int64), values)
         with np.errstate(invalid="ignore"):
             whole = values.astype(np.int64)
-        return np.where((whole == values) & (whole >= 0) & (whole < self.size), whole, -1)
+        return np.where((whole == values) & (whole >= 0) & (whole < self.size - self.other), whole, -1)
+
+    def note_unseen(self, values: Array, place: Place) -> list[str]:
+        """A line for each value that becomes the category for other values; it names the first row of it."""
+        if not self.other or (values.dtype.kind == "S" and self.kind != "vocabulary"):
+            return []
+        rows = np.flatnonzero(self.codes(values) < 0)
+        found, first, counts = np.unique(values[rows], return_index=True, return_counts=True)
+        return [
+            f"column {self.name!r}: {format_value(value)} is not in the training data and is read as 'other' "
+            f"({place(int(rows[at]))}{f' and {count - 1:,} more' if count > 1 else ''})"
+            for value, at, count in zip(found, first, counts, strict=True)
+        ]
+
+
+RDKIT = "rdkit:"  # begins the name of a feature that is computed from the molecule
+
+
+def is_descriptor(name: str) -> bool:
+    """Whether a feature of this name is computed from the molecule, not read from the table."""
+    return name.startswith(RDKIT)
+
+
+CLIP = 10.0  # standard deviations; a feature beyond that is an outlier that no training has seen
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A number of each whole graph that joins the read-out: a column of the table, or a descriptor (``rdkit:TPSA``).
+
+    ``center`` and ``scale`` are the mean and the standard deviation of the training data.
+    """
+
+    name: str
+    center: float = 0.0
+    scale: float = 1.0
+
+    def read(self, values: Array) -> Array:
+        """``values`` standardised and clipped; a missing value is the mean."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = (values.astype(np.float64) - self.center) / self.scale
+        return np.clip(np.where(np.isnan(found), 0.0, found), -CLIP, CLIP).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -82,6 +131,8 @@ class Encoding:
     labels: tuple[str, ...] = ()
     requested: tuple[str, ...] = ()  # the target that the caller named, if any
     reasons: tuple[str, ...] = ()  # how each part of the task was inferred
+    graphs: tuple[Feature, ...] = ()  # numbers of whole graphs
+    smiles: str = ""  # the column of SMILES that the caller named, if any
 
     @property
     def mixed(self) -> bool:
@@ -104,12 +155,15 @@ class Encoding:
     def from_dict(values: Mapping[str, Any]) -> Encoding:
         """The inverse of ``to_dict``; an error for anything else."""
         try:
-            values = {"requested": values.get("asked", ()), **values}  # its name in older files
+            older = {"requested": values.get("asked", ()), "graphs": (), "smiles": ""}  # what older files lack
+            values = {**older, **values}
             content = {f.name: values[f.name] for f in fields(Encoding)}
             for name in ("nodes", "edges"):
                 content[name] = tuple(_read_column(c) for c in content[name])
             for name in ("targets", "labels", "requested", "reasons"):
                 content[name] = tuple(str(v) for v in content[name])
+            content["graphs"] = tuple(_read_feature(f) for f in content["graphs"])
+            content["smiles"] = str(content["smiles"])
             choose(content["source"], SOURCES, "encoding source")
             return Encoding(**content)
         except InputError:
@@ -122,7 +176,15 @@ def _read_column(values: Mapping[str, Any]) -> Column:
     entries = tuple(values["values"])
     if not (all(type(v) is str for v in entries) or all(type(v) is int and abs(v) < 2**63 for v in entries)):
         raise InputError(f"column {values['name']!r}: values must be all texts or all whole numbers")
-    return Column(str(values["name"]), str(values["kind"]), int(values["size"]), entries)
+    other = bool(values.get("other", False))
+    return Column(str(values["name"]), str(values["kind"]), int(values["size"]), entries, other)
+
+
+def _read_feature(values: Mapping[str, Any]) -> Feature:
+    feature = Feature(str(values["name"]), float(values["center"]), float(values["scale"]))
+    if not (np.isfinite(feature.center) and 0 < feature.scale < np.inf):
+        raise InputError(f"feature {feature.name!r}: center and scale must be finite numbers, scale above 0")
+    return feature
 
 
 def read_columns(columns: Sequence[Column], table: Mapping[str, Array], place: Place) -> Array:

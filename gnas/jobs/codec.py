@@ -32,6 +32,7 @@ CLASSES = {
     "Task": "gnas.model.task",
     "Column": "gnas.data.encoding",
     "Encoding": "gnas.data.encoding",
+    "Feature": "gnas.data.encoding",
     "Benchmark": "gnas.data.benchmark",
     "TrainConfig": "gnas.run.protocol",
     "SearchProblem": "gnas.strategies.base",

@@ -94,9 +94,9 @@ def test_predict_leaves_out_what_is_no_molecule_if_asked() -> None:
     ended = gnas("predict", "run", "new.csv", "--skip-bad")
     assert ended.code == 0, ended
     assert "1 row skipped, their SMILES do not parse: new.csv line 3" in ended.out
-    assert "not in the training data: new.csv line 4" in ended.out
+    assert "'Br' is not in the training data and is read as 'other' (new.csv line 4)" in ended.out
     rows = [line.split(",")[:2] for line in Path("predictions.csv").read_text().splitlines()]
-    assert rows == [["graph", "smiles"], ["0", "CCO"], ["3", "CO"]]
+    assert rows == [["graph", "smiles"], ["0", "CCO"], ["2", "CBr"], ["3", "CO"]]
 
 
 def test_doctor() -> None:

@@ -7,6 +7,7 @@ import torch
 from builders import SMILES, one_line, write_csv, write_smiles
 from torch_geometric.data import Data
 
+from gnas.data.atoms import ATOM_COLUMNS, BOND_COLUMNS
 from gnas.data.own.load import encode_graphs, load_own
 
 
@@ -14,16 +15,34 @@ def test_molecules_from_smiles(tmp_path):
     pytest.importorskip("rdkit")
     b = load_own(write_smiles(tmp_path / "mols.csv"), seed=1)
     assert (b.name, b.task.kind, b.task.level) == ("mols", "regression", "graph")
+    assert [c.name for c in b.encoding.nodes] == [*ATOM_COLUMNS]
+    assert [c.name for c in b.encoding.edges] == [*BOND_COLUMNS]
+    assert all(c.other for c in (*b.encoding.nodes, *b.encoding.edges))
+    new = encode_graphs(["CCO", "CC(=O)[O-]"], b.encoding, b.task).graphs
+    elements = b.encoding.nodes[0].values
+    assert [elements[i] for i in new.x[:, 0]] == ["C", "C", "O", "C", "C", "O", "O"]
+    assert new.edge_index[:, : new.edge_ptr[1]].tolist() == [[1, 0, 2, 1], [0, 1, 1, 2]]
+    assert new.edge_attr[:4, 0].tolist() == [b.encoding.edges[0].values.index("single")] * 4
+    assert new.y.isnan().all()
+    unseen = encode_graphs(["CC", "C[Xe]"], b.encoding, b.task)
+    assert unseen.notes == ("column 'element': 'Xe' is not in the training data and is read as 'other' (SMILES 1)",)
+    assert unseen.graphs.x[2:, 0].tolist() == [elements.index("C"), len(elements)]
+    with one_line("SMILES 0", "does not parse"):
+        encode_graphs(["C("], b.encoding, b.task)
+
+
+def test_plain_atoms_and_the_tokens_of_earlier_versions(tmp_path):
+    pytest.importorskip("rdkit")
+    path = write_smiles(tmp_path / "mols.csv")
+    plain = load_own(path, atoms="element")
+    assert ([c.name for c in plain.encoding.nodes], [c.name for c in plain.encoding.edges]) == (["element"], ["bond"])
+    b = load_own(path, atoms="tokens", seed=1)
     (atoms,) = b.encoding.nodes
     new = encode_graphs(["CCO", "CC(=O)[O-]"], b.encoding, b.task).graphs
     assert [atoms.values[i] for i in new.x.flatten()] == ["C", "C", "O", "C", "C", "O", "O -"]
-    assert new.edge_index[:, : new.edge_ptr[1]].tolist() == [[1, 0, 2, 1], [0, 1, 1, 2]]
     assert new.edge_attr.flatten().tolist()[:4] == [1, 1, 1, 1]
-    assert new.y.isnan().all()
     with one_line("SMILES 1, node 1", "'Xe'"):
-        encode_graphs(["C", "C[Xe]"], b.encoding, b.task)
-    with one_line("SMILES 0", "does not parse"):
-        encode_graphs(["C("], b.encoding, b.task)
+        encode_graphs(["CC", "C[Xe]"], b.encoding, b.task)
 
 
 def test_smiles_that_do_not_parse(tmp_path):
@@ -63,8 +82,13 @@ def test_which_column_is_the_target(tmp_path):
     assert load_own(path, target="logp").encoding.targets == ("logp",)
     with one_line("target column of mols.csv 'logq'", "'logp'"):
         load_own(path, target="logq")
-    with one_line("no column 'smiles'"):
-        load_own(write_csv(tmp_path / "x.csv", ("text", "y"), rows and [("C", 1)]))
+    found = load_own(write_csv(tmp_path / "x.csv", ("number", "text", "y"), [(i, t, y) for t, y, i in rows]))
+    assert found.encoding.targets == ("y",)
+    assert found.left_out == ("columns number: not named as target or feature",)
+    with one_line("x.csv: no column 'smiles', and none of its columns holds SMILES", "number, y"):
+        load_own(write_csv(tmp_path / "x.csv", ("number", "y"), [(1, 1)]))
+    with one_line("column of mols.csv 'text'", "smiles, logp"):
+        load_own(path, target="logp", smiles="text")
     with one_line("graph level"):
         load_own(path, target="logp", level="node")
 

@@ -24,13 +24,17 @@ def folder(tmp_path):
 def test_a_folder_is_its_graphs(folder):
     b = load_own(folder)
     assert [len(g) for g in b.splits().values()] == [8, 2, 2]
-    assert (b.task.level, b.task.kind, b.task.in_channels) == ("graph", "regression", 3 + 4 + 1)
+    assert (b.task.level, b.task.kind, b.task.in_channels) == (
+        "graph",
+        "regression",
+        4 + 5 + 1,
+    )  # "other" besides 3 and 4 values
     assert b.name == "own"
     graph = b.train[1]
     atoms = ["CNO".index("CNO"[(1 + n) % 3]) for n in range(4)]
     assert graph.x[:, :3].argmax(1).tolist() == atoms
-    assert graph.x[:, 3:7].argmax(1).tolist() == [0, 1, 2, 3]
-    assert graph.x[:, 7].tolist() == [0.5, -0.5, -1.5, -2.5]
+    assert graph.x[:, 4:8].argmax(1).tolist() == [0, 1, 2, 3]
+    assert graph.x[:, 9].tolist() == [0.5, -0.5, -1.5, -2.5]
     assert graph.edge_index.tolist() == [[1, 0, 2, 1, 3, 2], [0, 1, 1, 2, 2, 3]]
     assert graph.edge_attr.flatten().tolist() == [0, 0, 1, 1, 0, 0]
     assert graph.y.tolist() == [[0.25]]
@@ -166,8 +170,11 @@ def test_new_tables_are_read_the_same_way(folder, tmp_path):
     assert torch.equal(unlabelled.x, whole.select([0, 1]).x)
     assert unlabelled.y.isnan().all()
     replace_line(new / "nodes.csv", 3, "0,1,Xe,1,0.5")
-    with one_line("nodes.csv line 3", "'atom' is 'Xe'", "C, N, O"):
-        encode_graphs(new, b.encoding, b.task)
+    unseen = encode_graphs(new, b.encoding, b.task)
+    assert unseen.notes == (
+        "column 'atom': 'Xe' is not in the training data and is read as 'other' (nodes.csv line 3)",
+    )
+    assert unseen.graphs.x[1, :4].tolist() == [0, 0, 0, 1]
     write_csv(new / "nodes.csv", ("graph_id", "node_id", "atom"), [(g, n, "C") for g in (0, 1) for n in range(6)])
     with one_line("nodes have no column 'ring'"):
         encode_graphs(new, b.encoding, b.task)

@@ -20,6 +20,7 @@ from gnas.data.encoding import (
     format_list,
     read_columns,
 )
+from gnas.data.own.fit import fit_encoding, note_fit, read_features
 from gnas.data.own.infer import infer_encoding, read_targets
 from gnas.data.own.options import LoadOptions
 from gnas.data.own.raw import RawGraphs
@@ -44,13 +45,15 @@ def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
     y, rows = read_targets(encoding, raw)
     codes, by_rows, how = assign_splits(raw, y, rows, options)
     codes, left_out = drop_unlabelled(raw, codes, rows, by_rows)
+    encoding = fit_encoding(encoding, raw, None if by_rows else codes == 0)
     # Edge targets are sorted with their edges; the codes take the place of the mask until then.
     marks = torch.from_numpy(codes if by_rows else rows.astype(np.int8) - 1)
     whole = _graph_set(raw, encoding, y, marks)
     splits = _by_rows(whole) if by_rows else _by_graphs(whole, codes)
     task = _make_task(encoding, splits["train"], options)
     check_splits(splits, task, describe_split_rule(raw, codes, options))
-    inputs = (*_input_notes(raw, encoding), *_unseen_notes(whole, splits["train"], encoding))
+    unseen = (*note_fit(encoding, raw), *_unseen_notes(whole, splits["train"], encoding))
+    inputs = (*_input_notes(raw, encoding), *unseen)
     encoding = dataclasses.replace(encoding, reasons=(*encoding.reasons, *how))
     return Benchmark(
         options.name or raw.name,
@@ -121,6 +124,7 @@ def _graph_set(raw: RawGraphs, encoding: Encoding, y: Array, mask: Tensor | None
         mask,
         tensor(edge_attr),
         tensor(pos),
+        tensor(read_features(encoding, raw)),
     )
     rows = np.arange(len(raw)) if raw.rows is None else raw.rows
     return dataclasses.replace(graphs, rows=torch.from_numpy(rows.astype(np.int64)))
@@ -176,6 +180,8 @@ def _unseen_notes(whole: GraphSet, train: GraphSet, encoding: Encoding) -> list[
     """Categories that only val or test have: nothing is learned about them."""
     notes = []
     for i, column in enumerate(encoding.nodes if encoding.categories else ()):
+        if column.other:
+            continue
         everywhere, learned = (len(g.x[:, i].unique()) for g in (whole, train))
         if everywhere > learned:
             notes.append(f"column {column.name!r}: {everywhere - learned} of {everywhere} categories are not in train")
@@ -202,4 +208,5 @@ def _make_task(encoding: Encoding, train: GraphSet, options: LoadOptions) -> Tas
         center=center,
         scale=scale,
         labels=encoding.labels,
+        graph_channels=len(encoding.graphs),
     )

@@ -26,12 +26,13 @@ class Table:
     file: str
     columns: Mapping[str, Array]
     lines: Array  # line number of each row
+    unit: str = "line"  # what the numbers count
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def place(self, row: int) -> str:
-        return f"{self.file} line {self.lines[row]}" if row < len(self.lines) else self.file
+        return f"{self.file} {self.unit} {self.lines[row]}".strip() if row < len(self.lines) else self.file
 
     def require(self, *names: str) -> None:
         """An error unless the table has these columns."""

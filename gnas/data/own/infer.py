@@ -34,14 +34,19 @@ def infer_node_columns(raw: RawGraphs, categorical: Categorical) -> tuple[tuple[
         return (column,), f"input: no node features, so the in-degree is the category (up to {LARGEST_DEGREE})"
     decided = _read_categorical(raw.nodes, categorical)
     columns = tuple(infer_column(n, v, decided[n], raw.node_place) for n, v in raw.nodes.items())
+    return columns, describe_columns(columns)
+
+
+def describe_columns(columns: Sequence[Column]) -> str:
+    """A line that says what the node columns are."""
     kinds = [c.categorical for c in columns]
     if all(kinds):
         sizes = format_list([c.size for c in columns])
-        return columns, f"input: {format_count(len(columns), 'categorical column')} of {sizes} values"
+        return f"input: {format_count(len(columns), 'categorical column')} of {sizes} values"
     if not any(kinds):
-        return columns, f"input: {format_count(len(columns), 'continuous column')}"
+        return f"input: {format_count(len(columns), 'continuous column')}"
     both = f"{format_count(kinds.count(False), 'continuous column')} and {sum(kinds)} categorical, as one-hot columns"
-    return columns, f"input: {both}"
+    return f"input: {both}"
 
 
 def _read_categorical(columns: Mapping[str, Array], categorical: Categorical) -> dict[str, bool | None]:

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 from gnas.data.benchmark import Benchmark, with_sampling, with_structure
 from gnas.data.encoding import Encoding, UnknownValue
 from gnas.data.own.assemble import assemble_benchmark, default_encoding, encode_raw
-from gnas.data.own.molecules import read_smiles, read_smiles_csv
+from gnas.data.own.fit import note_blanks, note_unseen
+from gnas.data.own.molecule_tables import read_molecule_file, tabulate_smiles
+from gnas.data.own.molecules import read_molecules
 from gnas.data.own.networkx import is_networkx, read_networkx
 from gnas.data.own.options import LoadOptions, ReadOptions
 from gnas.data.own.raw import RawGraphs
@@ -70,7 +72,8 @@ def encode_graphs(data: Any, encoding: Encoding | None, task: Task, skip_bad: bo
     if skip_bad and raw.source != "smiles":
         raise InputError("the option skip_bad leaves out SMILES that cannot be read; these graphs are not SMILES")
     try:
-        return EncodedGraphs(encode_raw(raw, encoding, task), raw.smiles, raw.notes if skip_bad else ())
+        notes = (*raw.notes, *note_unseen(encoding, raw), *note_blanks(encoding, raw))
+        return EncodedGraphs(encode_raw(raw, encoding, task), raw.smiles, notes)
     except UnknownValue as error:
         hint = "; the option skip_bad leaves such molecules out" if raw.source == "smiles" else ""
         raise InputError(f"{error}{hint}") from None
@@ -119,7 +122,7 @@ def _read_objects(data: Any, options: ReadOptions) -> RawGraphs:
         raise InputError("no graphs: the list is empty")
     if all(isinstance(g, str) for g in graphs):
         if options.unlabelled:
-            return read_smiles(graphs, options)
+            return read_molecules(tabulate_smiles(graphs), "molecules", options)
         raise InputError("SMILES texts have no targets; put them in a .csv with a smiles and a y column")
     raw = (read_networkx if is_networkx(graphs[0]) else read_pyg)(graphs, place, options)
     if options.own_split and parts.split is not None:
@@ -143,4 +146,4 @@ def _read_path(path: Path, options: ReadOptions) -> RawGraphs:
         raise InputError(f"{path.name}: pickles can run code and are not opened; load it yourself and pass the objects")
     if path.suffix.lower() != ".csv":
         raise InputError(f"{path.name}: unknown kind of file; give {FORMS}")
-    return read_smiles_csv(path, options)
+    return read_molecules(read_molecule_file(path), path.stem, options)

@@ -1,66 +1,58 @@
-"""Molecules from SMILES: a CSV with a ``smiles`` column, or plain texts; atoms are texts, bonds integers."""
+"""Molecules of a table with a column of SMILES, or of plain texts, as raw graphs with targets and features."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gnas.data.atoms import ATOM_COLUMNS, BOND_COLUMNS, PLAIN_ATOMS, PLAIN_BONDS, AtomTable, featurise_smiles
 from gnas.data.encoding import Array, Column, Place, format_count, format_list
-from gnas.data.own.csv import Table, read_csv
+from gnas.data.own.csv import Table
 from gnas.data.own.options import ReadOptions
 from gnas.data.own.raw import RawGraphs
 from gnas.data.own.tables import TARGET, read_split_columns
 from gnas.data.smiles import Molecule, import_rdkit, parse_smiles
 from gnas.errors import InputError, choose
 
+SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "mol", "structure", "molecule")
+SAMPLE = 20  # rows that are parsed to find the column of SMILES
 
-def read_smiles_csv(path: Path, options: ReadOptions) -> RawGraphs:
-    """Read a CSV of SMILES; targets are the columns that ``options`` name, or those called y, or the only other column."""
-    table = read_csv(path)
-    column = next((c for c in table.columns if c.lower() == "smiles"), None)
-    if column is None:
-        raise InputError(
-            f"{table.file}: no column 'smiles'; the columns are: {format_list(list(table.columns))} "
-            "(for graphs as tables give the folder that holds graphs.csv, nodes.csv and edges.csv)"
-        )
+
+def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
+    """Read a table of molecules.
+
+    Targets are the columns that ``options`` name, or those called y, or the only other column.
+    """
+    import_rdkit()
     if not len(table):
         raise InputError(f"{table.file}: no rows; there are no molecules to learn from")
+    column = find_smiles_column(table, options)
     names = _targets(table, column, options)
     read = {n: table.values(n, options.text_labels) for n in names}
     split, groups = read_split_columns(table, options)
     texts = [cell.decode() for cell in table.columns[column].tolist()]
-    molecules, keep, notes = _parse_all(texts, table.place, options)
+    graphs, keep, notes = _read_atoms(texts, table.place, options)
     labelled = np.logical_and.reduce([filled for _, filled in read.values()])[keep] if read else None
-    return _raw(
-        path.stem,
-        molecules,
-        [texts[i] for i in keep],
+    unused = [c for c in table.columns if c not in (column, *options.reserved, *names)]
+    return RawGraphs(
+        source="smiles",
+        name=name,
+        **graphs,
         targets={n: values[keep] for n, (values, _) in read.items()},
+        level="graph",
         labelled=labelled,
         graph_split=None if split is None else split[keep],
         graph_groups=None if groups is None else groups[keep],
-        requested=options.target,
+        smiles=tuple(texts[i] for i in keep),
+        smiles_column=options.smiles or "",
         rows=keep,
+        requested=options.target,
         notes=notes,
+        left_out=(f"columns {format_list(unused)}: not named as target or feature",) if unused else (),
         reasons=(f"graph level: {table.file} has the target {', '.join(names)}",) if names else (),
         graph_place=lambda g: table.place(int(keep[g])),
-    )
-
-
-def read_smiles(texts: Sequence[str], options: ReadOptions) -> RawGraphs:
-    """Molecules without targets, for prediction."""
-    molecules, keep, notes = _parse_all(texts, lambda i: f"SMILES {i}", options)
-    return _raw(
-        "molecules",
-        molecules,
-        [texts[i] for i in keep],
-        targets={},
-        rows=keep,
-        notes=notes,
-        graph_place=lambda g: f"SMILES {int(keep[g])}",
     )
 
 
@@ -70,6 +62,33 @@ def find_scaffolds(texts: Sequence[str]) -> list[str]:
     from rdkit.Chem.Scaffolds import MurckoScaffold
 
     return [MurckoScaffold.MurckoScaffoldSmiles(smiles=text, includeChirality=False) for text in texts]
+
+
+# -- columns of the table ------------------------------------------------------------------------------------------
+
+
+def find_smiles_column(table: Table, options: ReadOptions) -> str:
+    """The column that the caller named, or one with a usual name, or the only one whose cells parse."""
+    if options.smiles is not None and (options.smiles in table.columns or not options.unlabelled):
+        return choose(options.smiles, table.columns, f"column of {table.file}")
+    usual = {c.lower(): c for c in reversed(list(table.columns))}
+    for name in SMILES_NAMES:
+        if name in usual:
+            return usual[name]
+    parse = [c for c in table.columns if _is_smiles(table.columns[c])]
+    if len(parse) == 1:
+        return parse[0]
+    found = f"several hold SMILES ({format_list(parse)})" if parse else "none of its columns holds SMILES"
+    raise InputError(
+        f"{table.file}: no column 'smiles', and {found}; name it with the data option smiles; the columns are: "
+        f"{format_list(list(table.columns))} (for graphs as tables give the folder that holds nodes.csv and edges.csv)"
+    )
+
+
+def _is_smiles(cells: Array) -> bool:
+    chem = import_rdkit()
+    texts = [cell.decode(errors="replace") for cell in cells[:SAMPLE].tolist() if cell]
+    return bool(texts) and all(chem.MolFromSmiles(t, sanitize=False) is not None for t in texts)
 
 
 def _targets(table: Table, column: str, options: ReadOptions) -> list[str]:
@@ -90,34 +109,86 @@ def _targets(table: Table, column: str, options: ReadOptions) -> list[str]:
     )
 
 
-def _raw(name: str, molecules: Sequence[Molecule], texts: Sequence[str], **rest: Any) -> RawGraphs:
-    return RawGraphs(
-        source="smiles",
-        name=name,
-        node_counts=np.array([len(m.atoms) for m in molecules]),
-        edge_counts=np.array([m.bonds.shape[1] for m in molecules]),
-        edge_index=np.concatenate([m.bonds for m in molecules], axis=1),
-        nodes={"atom": np.array([a for m in molecules for a in m.atoms], np.bytes_)},
-        edges={"bond": np.concatenate([m.types for m in molecules]).astype(np.int64)},
-        level="graph",
-        smiles=tuple(texts),
-        **rest,
-    )
+# -- atoms and bonds -----------------------------------------------------------------------------------------------
 
 
-def _parse_all(
+def _read_atoms(
+    texts: Sequence[str], place: Place, options: ReadOptions
+) -> tuple[dict[str, Any], Array, tuple[str, ...]]:
+    """Arrays of ``RawGraphs``, the numbers of the texts that were read, and notes on the others."""
+    if options.atoms == "tokens":
+        molecules, keep, notes = _parse_tokens(texts, place, options)
+        return _token_arrays(molecules), keep, notes
+    table = featurise_smiles(texts)
+    read = table.node_counts > 0
+    bad = [place(i) for i in np.flatnonzero(~read).tolist()]
+    if bad and not options.skip_bad:
+        raise _does_not_parse(texts, int(read.argmin()), place)
+    notes = _note_skipped(bad, "their SMILES do not parse")
+    if not read.any():
+        raise _nothing_left(texts, notes)
+    keep, table = np.flatnonzero(read), table.select(read)
+    unusual = [place(int(i)) for i in keep[table.unusual]]
+    if unusual:
+        notes = (
+            *notes,
+            f"{format_count(len(unusual), 'row')} with a valence unknown to rdkit: {format_list(unusual, 3)}",
+        )
+    return _atom_arrays(table, options.atoms == "element", lambda g: place(int(keep[g]))), keep, notes
+
+
+def _atom_arrays(table: AtomTable, plain: bool, place: Place) -> dict[str, Any]:
+    ends = {"node_lines": table.node_counts.cumsum(), "edge_lines": table.edge_counts.cumsum()}
+
+    def line(ends: Array) -> Place:  # the order of the atoms is canonical: their numbers would mean nothing to a reader
+        return lambda row: place(int(np.searchsorted(ends, row, side="right")))
+
+    return {
+        "node_counts": table.node_counts,
+        "edge_counts": table.edge_counts,
+        "edge_index": table.edge_index,
+        "nodes": table.node_columns(PLAIN_ATOMS if plain else ATOM_COLUMNS),
+        "edges": table.edge_columns(PLAIN_BONDS if plain else BOND_COLUMNS),
+        **{name: line(last) for name, last in ends.items()},
+    }
+
+
+def _does_not_parse(texts: Sequence[str], row: int, place: Place) -> InputError:
+    what = f"{place(row)}: the SMILES {texts[row][:60]!r} does not parse"
+    return InputError(f"{what}; correct it, or leave such rows out with the option skip_bad")
+
+
+def _note_skipped(rows: Sequence[str], why: str) -> tuple[str, ...]:
+    return (f"{format_count(len(rows), 'row')} skipped, {why}: {format_list(rows, 3)}",) if rows else ()
+
+
+def _nothing_left(texts: Sequence[str], notes: Sequence[str]) -> InputError:
+    return InputError(f"no molecule is left of {format_count(len(texts), 'row')}: {'; '.join(notes)}")
+
+
+# -- the tokens of gnas 0.1: one text per atom, such as "N H1 +" ----------------------------------------------------
+
+
+def _token_arrays(molecules: Sequence[Molecule]) -> dict[str, Any]:
+    return {
+        "node_counts": np.array([len(m.atoms) for m in molecules]),
+        "edge_counts": np.array([m.bonds.shape[1] for m in molecules]),
+        "edge_index": np.concatenate([m.bonds for m in molecules], axis=1),
+        "nodes": {"atom": np.array([a for m in molecules for a in m.atoms], np.bytes_)},
+        "edges": {"bond": np.concatenate([m.types for m in molecules]).astype(np.int64)},
+    }
+
+
+def _parse_tokens(
     texts: Sequence[str], place: Place, options: ReadOptions
 ) -> tuple[list[Molecule], Array, tuple[str, ...]]:
-    """Molecules, the numbers of their texts, and notes on what was skipped."""
-    import_rdkit()
     molecules, keep, bad, unknown = [], [], [], []
     for i, text in enumerate(texts):
         try:
             molecule = parse_smiles(text)
         except (ValueError, RuntimeError):  # rdkit's own complaints are among these
             if not options.skip_bad:
-                what = f"{place(i)}: the SMILES {text[:60]!r} does not parse"
-                raise InputError(f"{what}; correct it, or leave such rows out with the option skip_bad") from None
+                raise _does_not_parse(texts, i, place) from None
             bad.append(place(i))
             continue
         if options.skip_bad and not _is_known(molecule, options.vocabulary):
@@ -125,15 +196,12 @@ def _parse_all(
             continue
         molecules.append(molecule)
         keep.append(i)
-    left_out = (
-        (bad, "their SMILES do not parse"),
-        (unknown, "their atoms or bonds are not in the training data"),
-    )
-    notes = tuple(
-        f"{format_count(len(rows), 'row')} skipped, {why}: {format_list(rows, 3)}" for rows, why in left_out if rows
+    notes = (
+        *_note_skipped(bad, "their SMILES do not parse"),
+        *_note_skipped(unknown, "their atoms or bonds are not in the training data"),
     )
     if not molecules:
-        raise InputError(f"no molecule is left of {format_count(len(texts), 'row')}: {'; '.join(notes)}")
+        raise _nothing_left(texts, notes)
     return molecules, np.array(keep), notes
 
 

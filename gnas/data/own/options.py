@@ -8,11 +8,14 @@ from typing import Any
 
 from gnas.arch.stack import READOUTS
 from gnas.data.benchmark import Hops, check_sample_neighbors
-from gnas.data.encoding import Column, Encoding
+from gnas.data.encoding import Column, Encoding, is_descriptor
 from gnas.data.splits import DEFAULT_FRACTIONS, Fractions, SplitRule, check_folds, check_fractions, check_seed
 from gnas.errors import InputError, choose
 from gnas.model.structure import parse_measures
 from gnas.model.task import KINDS, LEVELS, LOSSES, METRICS, Task
+
+ATOMS = ("all", "element", "tokens")  # columns of molecules; tokens: those of ZINC and of gnas 0.1
+DESCRIPTORS = ("rdkit",)
 
 Categorical = bool | Sequence[str] | None
 
@@ -38,6 +41,10 @@ class LoadOptions:
     skip_bad: bool = False
     sample_neighbors: Hops = None
     structure: str | Sequence[str] | None = None
+    smiles: str | None = None
+    atoms: str | None = None
+    graph_features: str | Sequence[str] | None = None
+    descriptors: str | None = None
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
@@ -60,8 +67,13 @@ class LoadOptions:
             raise InputError(f"name must be a text, not {self.name!r}")
         if not isinstance(self.categorical, bool | None):
             object.__setattr__(self, "categorical", _check_names(self.categorical, "categorical"))
-        if self.target is not None:
-            object.__setattr__(self, "target", _check_names(self.target, "target"))
+        if self.smiles is not None and not (isinstance(self.smiles, str) and self.smiles):
+            raise InputError(f"smiles must be the name of a column, not {self.smiles!r}")
+        _check_choice(self.atoms, ATOMS, "atoms")
+        _check_choice(self.descriptors, DESCRIPTORS, "descriptors")
+        for name in ("target", "graph_features"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _check_names(getattr(self, name), name))
 
     @property
     def shares(self) -> Fractions:
@@ -105,6 +117,10 @@ class ReadOptions:
     unlabelled: bool = False  # targets may be missing
     skip_bad: bool = False  # leave out SMILES that do not parse, or that have values outside ``vocabulary``
     vocabulary: tuple[Column, ...] = ()  # columns of the network that will read the graphs
+    smiles: str | None = None  # the column of SMILES; None: found
+    atoms: str = "all"  # columns of molecules
+    graph_features: tuple[str, ...] = ()  # numeric columns of whole graphs
+    descriptors: bool = False  # compute the descriptors of rdkit
 
     @property
     def reserved(self) -> tuple[str, ...]:
@@ -125,6 +141,10 @@ class ReadOptions:
             split_column=rule.column if rule.method == "column" else "split",
             group_column=rule.column if rule.method == "group" else "",
             skip_bad=options.skip_bad,
+            smiles=options.smiles,
+            atoms=options.atoms or "all",
+            graph_features=tuple(options.graph_features or ()),
+            descriptors=options.descriptors is not None,
         )
 
     @staticmethod
@@ -141,4 +161,8 @@ class ReadOptions:
             unlabelled=True,
             skip_bad=skip_bad,
             vocabulary=columns,
+            smiles=encoding.smiles or None,
+            atoms="tokens" if any(c.name == "atom" for c in encoding.nodes) else "all",
+            graph_features=tuple(f.name for f in encoding.graphs if not is_descriptor(f.name)),
+            descriptors=any(is_descriptor(f.name) for f in encoding.graphs),
         )

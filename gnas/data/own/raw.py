@@ -38,7 +38,9 @@ class RawGraphs:
     row_split: Array | None = None
     graph_groups: Array | None = None  # a group for each graph, or for each target row: no group is in two splits
     row_groups: Array | None = None
+    graphs: Mapping[str, Array] = field(default_factory=dict)  # [G] numbers of whole graphs; NaN: missing
     smiles: tuple[str, ...] = ()
+    smiles_column: str = ""  # the column of SMILES that the caller named
     rows: Array | None = None  # [G] rows of the source that the graphs were read from; None: all of them
     requested: tuple[str, ...] = ()  # targets that the caller named
     notes: tuple[str, ...] = ()
@@ -51,6 +53,11 @@ class RawGraphs:
 
     def __len__(self) -> int:
         return len(self.node_counts)
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether these are molecules as gnas 0.1 read them."""
+        return self.source == "smiles" and list(self.nodes) == ["atom"]
 
     @property
     def num_rows(self) -> int:
