@@ -89,7 +89,7 @@ def _describe_counts(benchmark: Benchmark) -> list[str]:
 
 def _describe_columns(columns: Sequence[Column]) -> str:
     """``3 categories: atom (9), ...; 2 numbers: charge, mass``."""
-    hot = [f"{c.name} ({c.size})" for c in columns if c.categorical]
+    hot = [f"{c.name} ({c.size - c.other})" for c in columns if c.categorical]
     numbers = [c.name for c in columns if not c.categorical]
     parts = []
     if hot:
