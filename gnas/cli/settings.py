@@ -10,7 +10,7 @@ import torch
 
 from gnas.data.benchmarks import PUBLISHED
 from gnas.errors import InputError
-from gnas.model.baselines import BASELINES, check_name
+from gnas.model.baselines import HAND_MADE, check_name
 from gnas.model.operations import OPERATIONS
 from gnas.plugins import check_plugin
 from gnas.run.settings import Settings, is_setting, read_settings
@@ -70,7 +70,7 @@ def setting_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def baseline_names(text: str) -> tuple[str, ...]:
     """The baselines in a text: ``all``, ``none`` or names, which are checked."""
     if text.strip() in ("all", "none", ""):
-        return tuple(BASELINES) if text.strip() == "all" else ()
+        return tuple(HAND_MADE) if text.strip() == "all" else ()
     names = dict.fromkeys(text.replace(",", " ").split())
     return tuple(map(check_name, names))
 

@@ -1,5 +1,6 @@
-"""The seven hand-made networks the paper compares with, as in Dwivedi et al., Benchmarking Graph Neural Networks.
+"""Hand-made networks: the seven the paper compares with, as in Dwivedi et al., Benchmarking Graph Neural Networks, and others.
 
+The seven are classes. The networks of today (``gine``, ``gatv2``, ``pna``, ``gcn+``, ...) are genotypes, ``gnas.arch.recipes``.
 Each is called like any network of this package and takes ``(task, channels, num_layers, dropout)``; ``build`` chooses
 the width for a number of weights. They use ``aggregate`` instead of PyG's layers, so that they run on padded batches of
 fixed shape without waiting for the device. Tests compare each with PyG's layer, if PyG has it, and with a dense computation.
@@ -21,6 +22,7 @@ from gnas.model.baselines.gin import GIN
 from gnas.model.baselines.graphsage import GraphSage
 from gnas.model.baselines.mlp import MLP
 from gnas.model.baselines.monet import MoNet
+from gnas.model.baselines.recipes import build_recipe, list_recipes
 from gnas.model.network import GraphModule, width_for
 from gnas.model.task import Task
 from gnas.plugins import check_plugin, resolve_plugin
@@ -30,6 +32,7 @@ __all__ = [
     "GAT",
     "GCN",
     "GIN",
+    "HAND_MADE",
     "MLP",
     "Baseline",
     "GatedGCN",
@@ -38,11 +41,13 @@ __all__ = [
     "baseline",
     "budget_for",
     "build",
+    "build_recipe",
     "check_name",
 ]
 
 BASELINES: dict[str, type[Baseline]] = {one.name: one for one in (MLP, GCN, GIN, GraphSage, GAT, GatedGCN, MoNet)}
 
+HAND_MADE: dict[str, Callable[..., GraphModule]] = {**BASELINES, **list_recipes(BASELINES)}
 GROUP = "gnas.baselines"  # of entry points
 
 
@@ -89,7 +94,7 @@ def build(
 
 def check_name(name: str) -> str:
     """Return ``name`` if it is a baseline of this package or of an entry point ``gnas.baselines``."""
-    return check_plugin(name, BASELINES, GROUP, "baseline")
+    return check_plugin(name, HAND_MADE, GROUP, "baseline")
 
 
 def baseline(name: str) -> Callable[..., GraphModule]:
@@ -97,8 +102,8 @@ def baseline(name: str) -> Callable[..., GraphModule]:
 
     A network of another package is checked, and stores its arguments, so that it can be saved and loaded.
     """
-    make = resolve_plugin(name, BASELINES, GROUP, "baseline")
-    return make if name in BASELINES else functools.partial(_from_outside, name, make)
+    make = resolve_plugin(name, HAND_MADE, GROUP, "baseline")
+    return make if name in HAND_MADE else functools.partial(_from_outside, name, make)
 
 
 def _from_outside(

@@ -12,6 +12,7 @@ from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate, weighted_sum
 from gnas.model.baselines.base import Baseline, stack
 from gnas.model.edges import Edges
+from gnas.model.encoder import EdgeEncoder
 from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
@@ -25,7 +26,8 @@ class GatedGCN(Baseline):
         {\sum_j \sigma(\hat e_{ij}) + 10^{-6}})), \qquad
         e_{ij}' = e_{ij} + \mathrm{ReLU}(\mathrm{BN}(\hat e_{ij}))
 
-    The edge state starts as a linear map of the constant 1. There is one difference to the benchmark: nothing reads the
+    The edge state starts as an embedding of the edge's columns and encodings, or if the data has none as a linear map of
+    the constant 1. There is one difference to the benchmark: nothing reads the
     edge state that leaves the last layer, so it is not computed, and its batch norm is left out.
     """
 
@@ -37,11 +39,12 @@ class GatedGCN(Baseline):
             return GatedGCNLayer(channels, dropout, last=number == num_layers - 1)
 
         super().__init__(task, channels, stack(num_layers, layer), dropout)
-        self.edge_encoder = nn.Linear(1, channels)
+        self.edge_encoder = EdgeEncoder(task, channels) if task.reads_edges else nn.Linear(1, channels)
 
     def run(self, batch: GraphBatch) -> Tensor:
         h, edges = self.encoder(batch), Edges.of(batch)
-        e = self.edge_encoder(h.new_ones(1, 1))  # the same row for every edge, until the first layer changes it
+        # Without columns the same row for every edge, until the first layer changes it.
+        e = self.edge_encoder(batch if self.task.reads_edges else h.new_ones(1, 1))
         for layer in self.layers:
             h, e = layer(h, e, batch, edges)
         return self.head(h, batch)

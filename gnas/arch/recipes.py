@@ -1,0 +1,49 @@
+"""Hand-made networks of today as genotypes: the formula of their cell, and what is around it.
+
+The paper's approximations of older networks are ``gap.ZOO``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gnas.arch.gap import genotype
+from gnas.arch.genotype import Genotype
+from gnas.arch.stack import DEFAULT, Stack
+from gnas.errors import choose
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A cell that all layers have, and the stack around it."""
+
+    formula: str
+    stack: Stack = DEFAULT
+
+
+RECIPES = {
+    # Hu et al., Strategies for Pre-training Graph Neural Networks, ICLR 2020
+    "gine": Recipe("[identity | sum(edge)]", Stack(mlp=2)),
+    # Bresson and Laurent, Residual Gated Graph ConvNets, 2017
+    "gatedgcn": Recipe("[identity | mean(gated)]", Stack(edges="updated")),
+    # Brody et al., How Attentive are Graph Attention Networks?, ICLR 2022
+    "gatv2": Recipe("[identity | sum(attention)]"),
+    # Corso et al., Principal Neighbourhood Aggregation for Graph Nets, NeurIPS 2020, without its scalers
+    "pna": Recipe("[identity | mean(pair) | max(pair) | std(pair) | sum(pair)]"),
+    # Luo et al., Unlocking the Potential of Classic GNNs for Graph-level Tasks, ICML 2025: GNN+
+    "gcn+": Recipe("[identity | symmetric(edge)]", Stack(ffn=True)),
+    "gin+": Recipe("[identity | sum(edge)]", Stack(ffn=True, mlp=2)),
+    "gatedgcn+": Recipe("[identity | mean(gated)]", Stack(ffn=True, edges="updated")),
+    # Several aggregators, as in PNA, over the messages of GINE, with the parts of GNN+
+    "pna+": Recipe("[identity | sum(edge) | mean(edge) | max(edge)]", Stack(ffn=True)),
+}
+
+
+def recipe(name: str, num_cells: int = 4) -> Genotype:
+    """The genotype of a hand-made network of today, with the same cell ``num_cells`` times.
+
+    >>> recipe("gatedgcn+").formulas()[0]
+    '[identity | mean(gated)]'
+    """
+    found = RECIPES[choose(name, RECIPES, "recipe")]
+    return replace(genotype(found.formula, num_cells, "bare"), stack=found.stack)
