@@ -23,6 +23,7 @@ from gnas.data.encoding import (
 from gnas.data.own.fit import fit_encoding, note_fit, read_features
 from gnas.data.own.infer import infer_encoding, read_targets
 from gnas.data.own.options import LoadOptions
+from gnas.data.own.problems import find_problems
 from gnas.data.own.raw import RawGraphs
 from gnas.data.own.split import assign_splits, describe_split_rule, drop_unlabelled
 from gnas.errors import InputError
@@ -66,6 +67,7 @@ def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
         encoding=encoding,
         files=raw.files,
         left_out=raw.left_out,
+        problems=find_problems(raw, whole, y, codes, by_rows, encoding.labels),
     )
 
 
