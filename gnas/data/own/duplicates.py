@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from gnas.data.encoding import Array
+from gnas.data.own.raw import as_matrix
 from gnas.data.smiles import import_rdkit
 from gnas.graph import GraphSet
 
@@ -85,7 +86,7 @@ class _Colours:
 
 def _hash_rows(values: Array | None, rows: int) -> Array:
     found = np.zeros(rows, np.uint64)
-    for column in () if values is None else values.reshape(rows, -1).T:
+    for column in () if values is None else as_matrix(values).T:
         plain = np.ascontiguousarray(column)
         whole = plain.dtype.kind != "f"
         bits = plain.astype(np.int64).view(np.uint64) if whole else (plain + 0.0).view(f"u{plain.itemsize}")
@@ -114,7 +115,7 @@ def _canonical_forms(graphs: GraphSet, candidates: Array) -> list[str]:
     """A digest of the nodes and edges of each candidate, in the order of the colours."""
     few = graphs.select(torch.from_numpy(candidates))
     x, edge_index = few.x.numpy(), few.edge_index.numpy().astype(np.int64)
-    edge_attr = None if few.edge_attr is None else few.edge_attr.numpy().reshape(few.num_edges, -1)
+    edge_attr = None if few.edge_attr is None else as_matrix(few.edge_attr.numpy())
     nodes, edges, ordered = few.node_ptr.tolist(), few.edge_ptr.tolist(), _Colours(few).order_nodes()
     forms = []
     for g in range(len(few)):

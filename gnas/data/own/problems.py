@@ -48,9 +48,8 @@ def _codes_of_rows(raw: RawGraphs, codes: Array) -> Array:
 
 
 def _constants(raw: RawGraphs) -> Iterator[str]:
-    if raw.source in DERIVED:
-        return
-    for what, table in (("node", raw.nodes), ("edge", raw.edges)):
+    tables = (("node", raw.nodes), ("edge", raw.edges), ("graph", raw.graphs))
+    for what, table in tables[2:] if raw.source in DERIVED else tables:
         names = [name for name, values in table.items() if len(values) and (values == values[0]).all()]
         if names and what == "node" and len(names) == len(table):
             yield f"node columns {format_list(names, 4)}: the same value everywhere, so networks see the edges alone"
@@ -80,6 +79,7 @@ def _columns_of_rows(raw: RawGraphs) -> Iterator[tuple[str, Array, str]]:
     if raw.level in tables:
         yield from ((raw.level, values, name) for name, values in tables[raw.level][0].items())
         return
+    yield from (("graph", values, name) for name, values in raw.graphs.items())
     for what, (table, counts) in tables.items():
         if not len(counts) or not counts.min():
             continue
