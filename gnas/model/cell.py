@@ -157,7 +157,7 @@ class Cell(nn.Module):
         for name in ("fuse_second", "norm", "relation", "edge_norm", "ffn"):
             own, theirs_too = getattr(self, name), getattr(other, name)
             if own is not None and theirs_too is not None:
-                own.load_state_dict(theirs_too.state_dict())
+                copy_shared(own, theirs_too)
 
     def _fused(self, branches: list[Tensor]) -> Tensor:
         if self.config.fusion == "concat":
@@ -166,6 +166,15 @@ class Cell(nn.Module):
         if self.config.fusion == "max":
             return stacked.amax(0)
         return stacked.sum(0) if self.config.fusion == "sum" else stacked.mean(0)
+
+
+@torch.no_grad()
+def copy_shared(own: nn.Module, source: nn.Module) -> None:
+    """Copy the weights and statistics that have the same name and shape in both modules."""
+    theirs = source.state_dict()
+    for name, value in own.state_dict().items():
+        if name in theirs and theirs[name].shape == value.shape:
+            value.copy_(theirs[name])
 
 
 def _group(slots: Sequence[Slot], level: Callable[[int], int]) -> list[list[Slot]]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.arch.space import SearchSpace, SpaceLink
 from gnas.graph import GraphBatch
-from gnas.model.cell import Cell
+from gnas.model.cell import Cell, copy_shared
 from gnas.model.network import CellModule, Network
 from gnas.model.operations import variant
 from gnas.model.plan import NetworkPlan
@@ -109,13 +109,16 @@ class Supernet(CellModule):
         return Genotype(tuple(cells), space.variant, space.stack.first())
 
     def inherit_weights(self, genotype: Genotype) -> Network:
-        """A network of this genotype with the supernet's weights, for quick evaluation."""
+        """A network of this genotype with the supernet's weights, for quick evaluation.
+
+        Parts that the supernet does not have, because another stack was chosen, keep their random weights.
+        """
         network = Network(genotype, self.task, self.channels, **self.options)  # type: ignore[arg-type]
         network.to(self.filter_alphas.device, self.filter_alphas.dtype)
         for name in ("encoder", "edge_encoder", "head"):
             part, source = getattr(network, name), getattr(self, name)
             if part is not None and source is not None:
-                part.load_state_dict(source.state_dict())
+                copy_shared(part, source)
         for own, cell in zip(network.cells, self.cells, strict=True):
             cast(Cell, own).inherit(cast(Cell, cell))
         return network
