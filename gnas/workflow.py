@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from gnas.arch.architecture import Architecture
 from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.arch.hand_made import HandMade
-from gnas.compare.networks import Candidate, compare
+from gnas.compare.finalists import LeaderKeeper, best_hand_made, pick_finalists, remove_so_far, take_over
+from gnas.compare.networks import Candidate, Training, compare
 from gnas.data.benchmark import PATIENCE, Benchmark, with_structure
 from gnas.data.rows import note_missing_tables, split_csv
-from gnas.errors import InputError
+from gnas.errors import InputError, Interrupted
 from gnas.jobs import Runner
 from gnas.model.build import width_of
 from gnas.model.network import Network
 from gnas.plugins import check_plugin
 from gnas.run.folder import Run
-from gnas.run.layout import SPLIT
+from gnas.run.layout import SPLIT, list_networks
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
-from gnas.strategies import STRATEGIES, SearchResult, SearchStrategy, search, strategy
-from gnas.strategies.base import finished_search
+from gnas.strategies import STRATEGIES, Race, SearchResult, SearchStrategy, strategy
+from gnas.strategies.base import SearchContext, SearchProblem, finished_search
 from gnas.training.loop import Record, labelled
 
 # Widths under a budget are multiples of 4: rows that begin on 16 bytes. 86 made a step on a GPU a quarter slower than 84 or 88.
@@ -59,7 +62,11 @@ def chosen_strategy(settings: Settings, name: str | None = None) -> SearchStrate
     name = name or settings.search.strategy
     for other, _ in settings.search.named_options():
         check_plugin(other, STRATEGIES, "gnas.strategies", "strategy")
-    budget = {"epochs": settings.search.epochs, "batch_size": settings.search.batch_size}
+    budget: dict[str, Any] = {"epochs": settings.search.epochs, "batch_size": settings.search.batch_size}
+    if name == "race":  # which trains as the training does
+        seeds = settings.training.seeds
+        budget = {"training": train_config(settings), "train_seed": seeds[0], "train_seeds": len(seeds)}
+        budget["max_weights"] = settings.training.budget
     return strategy(name, **{**budget, **settings.search.options_for(name)})
 
 
@@ -115,11 +122,13 @@ def discover(
     should_stop: Callable[[], bool] | None = None,
     rivals: Sequence[Candidate] = (),
     runner: Runner | None = None,
+    started: float | None = None,
 ) -> Discovery:
     """Search, train, compare; every part is a run of its own inside ``folder`` and is not repeated on resume.
 
     Nodes read the ``structure`` that the settings name, unless the benchmark was loaded with one. With a ``runner``,
-    whose root is ``folder``, its workers do the search or its trials, and the trainings.
+    whose root is ``folder``, its workers do the search or its trials, and the trainings. ``started`` is the time
+    (``time.monotonic``) from which a limit of time counts; by default the start of the search.
     """
     if not benchmark.task.structure:
         benchmark = with_structure(benchmark, settings.data.get("structure"))
@@ -128,17 +137,33 @@ def discover(
     with Run(folder, config, resume=resume, force=force) as run:
         write_data(run, benchmark)
         run.write_json("versions", versions(device))
-        result = search_part(run, benchmark, settings, device, engine, force, on_epoch, should_stop, runner)
-        result = replace(result, genotype=as_built(result.genotype, settings))
+        keeper = LeaderKeeper(run, benchmark, settings.training.seeds[0], device)
+        context = SearchContext(
+            settings.search.seed,
+            torch.device(device),
+            engine,
+            on_epoch=on_epoch,
+            should_stop=should_stop,
+            runner=runner,
+            on_leaders=keeper,
+        )
+        try:
+            result = search_part(run, benchmark, settings, context, force, started)
+        except Interrupted as error:
+            keeper.keep()
+            usable = "; the best networks so far can be used: gnas predict, gnas report" if keeper.kept else ""
+            raise Interrupted(f"{error}{usable}") from None
+        if result.finalists:
+            entries, protocol = race_entries(run, benchmark, settings, result)
+        else:
+            result = replace(result, genotype=as_built(result.genotype, settings))
+            entries = compared_entries(benchmark, settings, result)
+            protocol = train_config(settings, benchmark.patience)
         run.write_genotype(result.genotype)
-        depth = max(result.genotype.depth(), 1)
-        entries = [found(result.genotype, benchmark, settings)]
-        budget = entries[0].build(benchmark.task).num_weights()  # equal terms: no network gets more weights
-        entries += [hand_made(name, benchmark, depth, budget) for name in settings.training.baselines]
         board = compare(
             benchmark,
             [*entries, *rivals],
-            train_config(settings, benchmark.patience),
+            protocol,
             settings.training.seeds,
             run.path,
             device=device,
@@ -150,37 +175,63 @@ def discover(
     return Discovery(run.path, result, board)
 
 
+def compared_entries(benchmark: Benchmark, settings: Settings, result: SearchResult) -> list[Candidate]:
+    """The found network, and hand-made ones of its depth with as many weights."""
+    depth = max(result.genotype.depth(), 1)
+    entry = found(result.genotype, benchmark, settings)
+    budget = entry.build(benchmark.task).num_weights()  # equal terms: no network gets more weights
+    return [entry, *(hand_made(name, benchmark, depth, budget) for name in settings.training.baselines)]
+
+
+def race_entries(
+    run: Run, benchmark: Benchmark, settings: Settings, result: SearchResult
+) -> tuple[list[Candidate], TrainConfig]:
+    """The best found network of a race and the best hand-made one, whose trainings are taken over, and the protocol.
+
+    A race without a limit of time is followed by trainings of the other baselines, each with its best choices in the race.
+    """
+    strategy = chosen_strategy(settings)
+    assert isinstance(strategy, Race)
+    config = replace(strategy.protocol(), epochs=int(result.finalists[0]["training"]["epochs"]))
+    finalists = pick_finalists(result.finalists)
+    for one in finalists:
+        training = Training(benchmark, one.entry, config, settings.training.seeds[0], run.path)
+        take_over(one, training, run.path / "search")
+    entries = [one.entry for one in finalists]
+    if strategy.max_seconds is None:
+        higher, known = benchmark.task.higher_is_better, {one.name for one in entries}
+        others = (best_hand_made(result.history, name, higher) for name in settings.training.baselines)
+        entries += [one for one in others if one is not None and one.name not in known]
+    for name in set(list_networks(run.path)) - {one.name for one in entries}:
+        remove_so_far(run.path, name)
+    return entries, config
+
+
 def search_part(
     run: Run,
     benchmark: Benchmark,
     settings: Settings,
-    device: torch.device | str,
-    engine: str,
-    force: bool,
-    on_epoch: Callable[[Record], None] | None,
-    should_stop: Callable[[], bool] | None,
-    runner: Runner | None = None,
+    context: SearchContext,
+    force: bool = False,
+    started: float | None = None,
 ) -> SearchResult:
-    """The search of a job, or its result if it is already there."""
+    """The search of a job, or its result if it is already there. A limit of time counts from ``started``."""
     config = {"job": "search", "fingerprint": benchmark.fingerprint, "settings": settings.to_dict()}
+    strategy = chosen_strategy(settings)
+    if isinstance(strategy, Race) and strategy.max_seconds is not None and started is not None:
+        left = strategy.max_seconds - (time.monotonic() - started)
+        strategy = replace(strategy, max_seconds=max(left, 1.0))
     with run.part("search", config, resume=not force, force=force) as part:
         done = finished_search(part)
         if done is not None:
             return done
-        return search(
-            benchmark,
-            settings.space.search_space(),
-            chosen_strategy(settings),
-            channels=settings.space.channels,
-            num_cells=settings.space.cells,
-            seed=settings.search.seed,
-            device=device,
-            engine=engine,
-            run=part,
-            on_epoch=labelled(on_epoch, stage="search"),
-            should_stop=should_stop,
-            runner=runner,
-        )
+        space, size = settings.space.search_space(), (settings.space.channels, settings.space.cells)
+        problem = SearchProblem(benchmark.train, benchmark.val, benchmark.task, space, *size)
+        inside = replace(context, run=part, on_epoch=labelled(context.on_epoch, stage="search"))
+        result = strategy.search(problem, inside)
+        part.write_genotype(result.genotype)
+        part.write_json("result", result.to_dict())
+        return result
 
 
 def write_data(run: Run, benchmark: Benchmark) -> None:

@@ -17,6 +17,7 @@ from gnas.errors import Interrupted, RunError
 from gnas.run.folder import Run, stop_on_interrupt
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.settings import Settings
+from gnas.strategies import Race
 from gnas.strategies.searches import JUDGED
 from gnas.training.loop import Record, watching
 from gnas.use.tracking import Tracker, open_trackers
@@ -106,6 +107,8 @@ def train_stages(names: Sequence[str], settings: Settings) -> list[Stage]:
 def search_stages(strategy: Any, key: str = "search") -> list[Stage]:
     """The stage of a search, by epochs or by trials; of several searches there is a second, in which they are judged."""
     trials, label = getattr(strategy, "trials", None), key.replace("-", " ")
+    if isinstance(strategy, Race):
+        return [Stage(key, "race", int(strategy.trials), unit="training", limit=strategy.max_seconds)]
     if trials is not None:
         return [Stage(key, label, int(trials), unit="trial")]
     epochs, searches = int(getattr(strategy, "epochs", 1)), int(getattr(strategy, "searches", 1))

@@ -83,7 +83,7 @@ Strategy = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="single-level (default), darts1, darts2, random, evolution, graphnas.",
+        help="race, single-level, darts1, darts2, random, evolution, graphnas. Default: single-level.",
         rich_help_panel=NETWORK,
     ),
 ]
@@ -117,6 +117,21 @@ Searches = Annotated[
         min=1,
         help="Searches, from seeds in a row: what each finds is trained briefly, validation chooses.",
         rich_help_panel=NETWORK,
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="10m",
+        help="How long a race may take in all, such as 90s, 10m or 1h30m; strategies by trials start none after it.",
+        rich_help_panel=NETWORK,
+    ),
+]
+Trials = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="Networks to try, for race and other strategies by trials.", rich_help_panel=NETWORK
     ),
 ]
 Epochs = Annotated[

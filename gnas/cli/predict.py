@@ -23,7 +23,8 @@ EXAMPLES = {
 }
 
 Network = Annotated[
-    str | None, typer.Option("--network", metavar="NAME", help="Which of the run's networks. Default: the one found.")
+    str | None,
+    typer.Option("--network", metavar="NAME", help="Which of the run's networks. Default: the best by validation."),
 ]
 WhichSeed = Annotated[
     int | None, typer.Option(metavar="N", help="Which of its trainings. Default: the best by validation.")
@@ -54,7 +55,6 @@ def predict(
     with screen.waiting("starting"):
         from gnas.cli.prepare import choose_device
         from gnas.cli.progress import count_progress
-        from gnas.run.models import default_network
         from gnas.use.predict import predict as write_predictions
 
     with count_progress(screen, data) as on_progress:
@@ -62,7 +62,7 @@ def predict(
             run,
             data,
             out,
-            name=network or default_network(run),
+            name=network,
             seed=seed,
             device=choose_device(device),
             data_root=data_root,
@@ -70,10 +70,12 @@ def predict(
             force=force,
             on_progress=on_progress,
         )
+    screen.pair("network", found.network)
     for note in found.notes:
         screen.pair("note", note)
     screen.pair("written", f"{out}: {len(found):,} predictions, columns {', '.join(found.columns)}")
     facts = {"predictions": str(out), "rows": len(found), "columns": list(found.columns), "model": str(run)}
+    facts["network"] = found.network
     screen.result(facts | {"notes": list(found.notes)})
 
 
@@ -89,10 +91,16 @@ def export(
     """Write a trained network as a folder that needs no gnas: a readable module, safetensors weights, a model card."""
     screen = Screen(as_json, quiet)
     with screen.waiting("exporting"):
-        from gnas.run.models import default_network
+        from gnas.run.models import default_network, find_model
         from gnas.use.export import export_run
 
-        path = export_run(run, out or run / "export", name=network or default_network(run), seed=seed, force=force)
+        path = export_run(run, out or run / "export", name=network, seed=seed, force=force)
+        info, best = find_model(path), default_network(run)
     screen.pair("exported", str(path))
+    screen.pair("network", info.title)
+    if network is None and best not in (info.name, "gnas"):
+        screen.pair(
+            "note", f"{best} is better on validation, but hand-made networks are not exported; gnas predict uses it"
+        )
     screen.pair("files", ", ".join(sorted(file.name for file in path.iterdir())))
     screen.result({"export": str(path), "files": sorted(file.name for file in path.iterdir())})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from gnas.errors import InputError
 from gnas.files import read_text
 from gnas.jobs import Runner
 from gnas.run.settings import Settings, read_command
+from gnas.run.words import parse_duration
 from gnas.training.engine import use_deterministic
 from gnas.use.tracking import find_trackers
 from gnas.workflow import versions
@@ -45,6 +47,7 @@ class PreparedRun:
     benchmark: Benchmark
     trackers: Sequence[str]
     runner: Runner | None = None  # the workers of --on
+    started: float = field(default_factory=time.monotonic)  # when the command began
 
     @property
     def folder(self) -> Path:
@@ -72,6 +75,7 @@ def prepare_run(
         name: words after the dataset in the folder's default name; ``{strategy}`` and ``{seed}`` are filled in.
         recipe: a file of settings, for a new run with neither ``--preset`` nor ``--settings``.
     """
+    started = time.monotonic()
     options = {key: Path(value) if key in PATHS and value else value for key, value in options.items()}
     check_workers(options)
     dataset, device = str(options["dataset"]), choose_device(options["device"], options["deterministic"])
@@ -84,6 +88,10 @@ def prepare_run(
     preset, file, changes = options["preset"], options["settings"], list(options["change"] or ())
     if options.get("searches") is not None:
         changes.append(f"search.searches={options['searches']}")
+    if options.get("limit") is not None:
+        changes.append(f"search.max_seconds={parse_duration(options['limit']):g}")
+    if options.get("trials") is not None:
+        changes.append(f"search.trials={options['trials']}")
     recipe = None if preset or file else recipe
     settings = resolve_settings(usual, preset, file or recipe, None, given, changes)
     words = [word.format(strategy=settings.search.strategy, seed=settings.search.seed) for word in name]
@@ -103,7 +111,7 @@ def prepare_run(
         screen.pair("recipe", f"{recipe.stem}, as in our results; --preset NAME for another")
     earlier = find_earlier_input(place.folder) if place.resumed else {}
     benchmark = load_data(screen, dataset, options["data_root"], {**earlier, **settings.data})
-    return PreparedRun(dataset, screen, place, saved, settings, device, benchmark, trackers)
+    return PreparedRun(dataset, screen, place, saved, settings, device, benchmark, trackers, started=started)
 
 
 def find_earlier_input(folder: Path) -> dict[str, Any]:

@@ -28,6 +28,7 @@ class Stage:
     each: int  # epochs per seed
     seeds: int = 1
     unit: str = "epoch"
+    limit: float | None = None  # seconds that it may take; then the number of epochs is an estimate
     started: float | None = None
     updated: float = 0.0  # time of the last record
     ended: float | None = None
@@ -69,12 +70,17 @@ class Stage:
     @property
     def total(self) -> int:
         """All epochs; a seed without records while others had many has stopped early."""
+        if self.limit is not None and self.started is not None:
+            share = (self.updated - self.started) / self.limit
+            return max(self.done, round(self.done / share) if share > 0 else 0, 1)
         patience = 2 * max(len(self.epochs), 1)
         over = [seed for seed, last in self._last.items() if self._records - last >= patience]
         return sum(self.epochs[seed] for seed in over) + self.each * (self.seeds - len(over))
 
     def seconds_left(self, now: float) -> float | None:
         """Seconds left; None if they cannot be known yet."""
+        if self.limit is not None:
+            return None if self.started is None else max(self.limit - (now - self.started), 0.0)
         here = self.reached - self.skipped
         if self.started is None or here <= 0 or (here < 1 and self.updated - self.started < SOON):
             return None
@@ -95,7 +101,10 @@ def describe_record(record: Record, metric: str) -> str:
     value = record.get("best_val_metric", record.get("val_metric"))
     if value is not None:
         words.append(f"val {format_metric(metric, value)}")
-    if "depth" in record:
+    if record.get("leader"):
+        words[-1:] = [f"{words[-1] if words else 'none'} by {record['leader']}"]
+        words.append(f"{record['tried']} tried, {record['dropped']} dropped")
+    elif "depth" in record:
         words.append(f"depth {record['depth']}")
     return ", ".join(words)
 
@@ -158,7 +167,7 @@ class Stages:
         stage, now, share = self._stage(key), self.clock(), step.step / step.steps
         self._begin(stage)
         before, words = step.epoch, [f"step {step.step} of {step.steps}"]
-        if stage.unit == "trial":  # a whole training counts as one
+        if stage.unit != "epoch":  # a whole training counts as one
             before, share = stage.done, (step.epoch + share) / step.epochs
             words.insert(0, f"epoch {step.epoch + 1} of {step.epochs}")
         stage.add_share(step.labels.get("seed"), before, share, now)
@@ -182,7 +191,8 @@ class Stages:
         for stage in self.plan:
             if stage.key == key:
                 return stage
-        like = self.plan[0]  # a further round of a depth search
+        training = key.startswith("train ")  # a network that a race chose; else a further round of a depth search
+        like = next((one for one in self.plan if one.key.startswith("train ") == training), self.plan[0])
         self.plan.append(Stage(key, key.replace("-", " "), like.each, like.seeds, like.unit))
         self.view.begin(self.plan)
         return self.plan[-1]

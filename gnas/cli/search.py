@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "gnas search cluster-mini",
-    "gnas search molecules.csv --target logP --cells 4 --seeds 41,95",
+    "gnas search molecules.csv --target logP --strategy race --time 10m",
     "gnas search zinc --preset paper --device cuda --out runs/zinc",
 )
 
@@ -30,6 +30,8 @@ def search(
     channels: o.Channels = None,
     search_epochs: o.SearchEpochs = None,
     searches: o.Searches = None,
+    limit: o.Time = None,
+    trials: o.Trials = None,
     epochs: o.Epochs = None,
     batch: o.Batch = None,
     seeds: o.Seeds = None,
@@ -68,10 +70,13 @@ def run_search(prepared: PreparedRun) -> None:
     from gnas import distributed
     from gnas.cli import show
     from gnas.cli.job import search_stages, train_stages, working, write_report
+    from gnas.strategies import Race
     from gnas.workflow import check_budget, chosen_strategy, discover
 
     screen, settings, benchmark = prepared.screen, prepared.settings, prepared.benchmark
-    plan = [*search_stages(chosen_strategy(settings)), *train_stages(["gnas", *settings.training.baselines], settings)]
+    strategy = chosen_strategy(settings)
+    baselines = () if isinstance(strategy, Race) else settings.training.baselines  # a race chooses among all
+    plan = [*search_stages(strategy), *train_stages(["gnas", *baselines], settings)]
     check_budget(benchmark, settings)  # before anything is written
     prepared.lock_folder()
     with working(prepared, plan) as work:
@@ -84,6 +89,7 @@ def run_search(prepared: PreparedRun) -> None:
             on_epoch=work.on_epoch,
             should_stop=work.should_stop,
             runner=prepared.runner,
+            started=prepared.started,
         )
     if not distributed.leave():
         return

@@ -10,6 +10,7 @@ from gnas.strategies import GraphNAS, SearchStrategy
 from gnas.strategies.base import SearchProblem
 from gnas.strategies.evolution import Evolution
 from gnas.strategies.gradient import GradientSettings
+from gnas.strategies.race import Race
 from gnas.strategies.trial import TrialSettings
 from gnas.strategies.weights import most_weights
 
@@ -65,6 +66,8 @@ class SearchBudget:
             changes |= {"population": population, "sample": min(strategy.sample, population)}
         if isinstance(strategy, GraphNAS) and self.max_weights:
             changes |= {"max_weights": min(strategy.max_weights, self.max_weights)}
+        if isinstance(strategy, Race):
+            changes |= {"training": None, "max_weights": strategy.max_weights or self.max_weights}
         if isinstance(strategy, GradientSettings):
             changes = {"epochs": self.search_epochs, "searches": 1}  # one search at a time
         return replace(strategy, **changes) if changes else strategy  # type: ignore[type-var]

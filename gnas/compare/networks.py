@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -41,6 +41,8 @@ class Candidate:
         channels: The width, if the architecture does not fix it.
         dropout: The dropout rate.
         remark: What is not equal about it, if anything.
+        lr: Its own learning rate; None: that of the protocol.
+        readout: Its own read-out; None: that of the task.
         own: Builds a network of your own. It can be trained in this process only.
         own_depth: The depth of a network of your own, for the leaderboard.
     """
@@ -52,6 +54,8 @@ class Candidate:
     remark: str = ""
     own: Callable[[], GraphModule] | None = None
     own_depth: int = 0
+    lr: float | None = None
+    readout: str | None = None
 
     def __post_init__(self) -> None:
         if (self.architecture is None) == (self.own is None):
@@ -73,7 +77,12 @@ class Candidate:
         if self.architecture is None:
             assert self.own is not None
             return self.own()
+        task = task if self.readout is None else replace(task, readout=self.readout)
         return build_network(self.architecture, task, channels=self.channels, dropout=self.dropout)
+
+    def protocol(self, config: TrainConfig) -> TrainConfig:
+        """The protocol with its own learning rate."""
+        return config if self.lr is None else replace(config, lr=self.lr)
 
     @property
     def title(self) -> str:
@@ -92,7 +101,8 @@ class Candidate:
         if made is None:
             return {"kind": "own", "depth": self.own_depth}
         channels = made.channels or (self.channels if self.found else None)
-        return {"kind": made.kind, "id": made.id, "channels": channels, "dropout": self.dropout}
+        readout = {} if self.readout is None else {"readout": self.readout}
+        return {"kind": made.kind, "id": made.id, "channels": channels, "dropout": self.dropout, **readout}
 
 
 def compare(
@@ -171,7 +181,7 @@ class Training:
             "architecture" if isinstance(about, dict) else "describe": about,
             **self.benchmark.identity,
             "seed": self.seed,
-            "training": asdict(self.config),
+            "training": asdict(self.candidate.protocol(self.config)),
         }
 
     def current_settings(self) -> Record:
@@ -226,7 +236,7 @@ def training_job(
             spread = train_seeds(
                 lambda: candidate.build(benchmark.task),
                 benchmark,
-                config,
+                candidate.protocol(config),
                 [run.config["seed"] for run in missing],
                 device=work.device,
                 runs=missing,

@@ -28,6 +28,7 @@ from gnas.run.models import build_model, describe_network
 # The dataclasses a job can carry, by name, and the module of each. They are imported when a job uses them.
 CLASSES = {
     "SearchSpace": "gnas.arch.space",
+    "StackSpace": "gnas.arch.stack",
     "HandMade": "gnas.arch.hand_made",
     "Task": "gnas.model.task",
     "Column": "gnas.data.encoding",

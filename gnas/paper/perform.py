@@ -64,7 +64,10 @@ class Worker:
         config = self._config("search", benchmark, {"settings": settings.to_dict()})
         with Run(self.out / paper_run.folder, config, resume=True) as run:
             self._describe(run, benchmark)
-            result = search_part(run, benchmark, settings, self.device, "auto", False, on_epoch, self.should_stop)
+            context = SearchContext(
+                settings.search.seed, torch.device(self.device), on_epoch=on_epoch, should_stop=self.should_stop
+            )
+            result = search_part(run, benchmark, settings, context)
             run.write_genotype(result.genotype)
             run.write_json("result", {"search": result.to_dict()})
         return result

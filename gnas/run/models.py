@@ -7,6 +7,8 @@ A description is plain JSON, weights are safetensors: nothing that is read here 
 from __future__ import annotations
 
 import json
+import math
+import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -30,10 +32,11 @@ from gnas.model.build import build_network
 from gnas.model.export_code import exported_views
 from gnas.model.network import GraphModule
 from gnas.model.stage import OperationTypes
-from gnas.model.task import METRICS, Task
+from gnas.model.task import Task, higher_is_better
 from gnas.run import checkpoint, layout
 from gnas.run.layout import MODEL, WEIGHTS
 from gnas.run.record import TrainingFigures, read_run_json
+from gnas.run.words import SPACE, name_metric
 
 MOST_CHANNELS = 65_536
 READERS: dict[str, Callable[[Mapping[str, Any]], Architecture]] = {
@@ -58,6 +61,15 @@ class TrainedInfo:
     @property
     def dataset(self) -> str:
         return str(self.description.get("dataset", ""))
+
+    @property
+    def title(self) -> str:
+        """The network in words: its name, its seed, and the validation metric it was chosen by."""
+        words = [self.name, *([f"seed {self.seed}"] if self.seed is not None else [])]
+        result = self.results.get(self.seed) if self.seed is not None else None
+        if result is not None:
+            words.append(f"validation {name_metric(result.metric, result.val)}".replace(SPACE, " "))
+        return ", ".join(words)
 
     @property
     def exported(self) -> bool:
@@ -137,12 +149,13 @@ def _whole(value: Any, what: str, most: int) -> int:
 
 
 def load_model(
-    folder: str | Path, name: str = "gnas", seed: int | None = None, *, operations: OperationTypes | None = None
+    folder: str | Path, name: str | None = None, seed: int | None = None, *, operations: OperationTypes | None = None
 ) -> tuple[GraphModule, TrainedInfo]:
     """A trained network, ready to predict, and where it came from.
 
-    Of several seeds the one with the best validation metric is taken, unless ``seed`` names another. In the folder of
-    a single training, and in an exported one, there is only one network: ``name`` plays no part.
+    Of several networks the best by validation is taken, unless ``name`` names another, and of several seeds the one with
+    the best validation metric, unless ``seed`` does. In the folder of a single training, and in an exported one, there is
+    only one network: ``name`` plays no part.
     """
     info = find_model(folder, name, seed)
     file = info.folder / WEIGHTS
@@ -158,7 +171,7 @@ def load_model(
     return model, info
 
 
-def find_model(folder: str | Path, name: str = "gnas", seed: int | None = None) -> TrainedInfo:
+def find_model(folder: str | Path, name: str | None = None, seed: int | None = None) -> TrainedInfo:
     """The folder of the network that ``load_model`` takes, and its description."""
     path = Path(folder)
     if (path / MODEL).is_file():
@@ -167,7 +180,7 @@ def find_model(folder: str | Path, name: str = "gnas", seed: int | None = None) 
     if not names:
         problem = "no trained network and no exported model here" if path.is_dir() else "no such folder"
         raise InputError(f"{path}: {problem} (a run folder holds {layout.TRAINED}/, an exported model {MODEL})")
-    choose(name, names, f"trained network of {path}")
+    name = choose(default_network(path) if name is None else name, names, f"trained network of {path}")
     results = _read_results(layout.list_trainings(path, name))
     if not results:
         raise InputError(f"{path}: no training of {name} is finished; resume the run first")
@@ -181,15 +194,34 @@ def find_model(folder: str | Path, name: str = "gnas", seed: int | None = None) 
     return TrainedInfo(place, name, chosen, _read_json(place / MODEL), results)
 
 
-def default_network(folder: Path) -> str:
-    """The network to use if none is named: the only one of the run, else the found one."""
-    names = layout.list_networks(folder)
-    return names[0] if len(names) == 1 else "gnas"
+def default_network(folder: str | Path, found_only: bool = False) -> str:
+    """The network to use if none is named: the best by validation, the mean over its seeds, found or hand-made.
+
+    ``found_only`` leaves out hand-made ones. If no training is finished, it is the only network, or ``gnas``.
+    """
+    path = Path(folder)
+    means: dict[str, float] = {}
+    names = layout.list_networks(path)
+    for name in names:
+        trainings = layout.list_trainings(path, name)
+        results = _read_results(trainings)
+        hand_made = any(_is_hand_made(one) for one in trainings.values())
+        if results and not (found_only and hand_made):
+            sign = 1 if higher_is_better(next(iter(results.values())).metric) else -1
+            mean = sign * statistics.fmean(float(result.val) for result in results.values())
+            means[name] = mean if mean == mean else -math.inf
+    if not means:
+        return names[0] if len(names) == 1 else "gnas"
+    return max(sorted(means, key=lambda name: name != "gnas"), key=lambda name: means[name])
+
+
+def _is_hand_made(training: Path) -> bool:
+    return (training / MODEL).is_file() and _read_json(training / MODEL).get("kind") == "baseline"
 
 
 def best_seed(results: Mapping[int, TrainingFigures]) -> int:
     """The seed with the best validation metric; the test metric plays no part."""
-    sign = 1 if next(iter(results.values())).metric in METRICS["classification"] else -1
+    sign = 1 if higher_is_better(next(iter(results.values())).metric) else -1
     figures = {seed: sign * float(result.val) for seed, result in results.items()}
     return max(sorted(results), key=lambda seed: figures[seed] if figures[seed] == figures[seed] else -torch.inf)
 

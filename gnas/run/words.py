@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 
+from gnas.errors import InputError
 from gnas.model.task import UNITS, decimals, higher_is_better
 
 SPACE = "\u00a0"  # keeps a number and its unit on one line
@@ -64,3 +66,19 @@ def count(number: int, noun: str) -> str:
 def join_words(words: list[str]) -> str:
     """A list in words: ``a``, ``a and b``, ``a, b and c``."""
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" and {words[-1]}" if words else ""
+
+
+def parse_duration(text: str) -> float:
+    """Seconds out of a text with units, such as ``90s``, ``10m`` or ``1h30m``; a bare number is seconds.
+
+    >>> parse_duration("1h30m"), parse_duration("90s"), parse_duration("2.5m")
+    (5400.0, 90.0, 150.0)
+    """
+    units = {"d": 86_400, "h": 3600, "m": 60, "s": 1, "": 1}
+    cleaned = text.strip().lower()
+    parts = re.findall(r"(\d+(?:\.\d+)?)\s*([dhms])", cleaned) or re.findall(r"^(\d+(?:\.\d+)?)()$", cleaned)
+    used = "".join(f"{number}{unit}" for number, unit in parts)
+    seconds = sum(float(number) * units[unit] for number, unit in parts)
+    if used != cleaned.replace(" ", "") or not math.isfinite(seconds) or seconds <= 0:
+        raise InputError(f"{text!r} is no time; write it as 90s, 10m or 1h30m")
+    return float(seconds)

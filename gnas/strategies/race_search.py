@@ -128,7 +128,8 @@ class RaceSearch:
         last, planned = self.standing.ends[-1], list[BriefTraining]()
         for place, entry in enumerate(self.standing.finalists(self.settings.finals)):
             one = BriefTraining(entry.candidate, entry.epochs, last)
-            if entry.epochs < last and (place == 0 or self._affordable([*planned, one], reserve=False)):
+            always = place == 0 and self.settings.max_epochs is None
+            if entry.epochs < last and (always or self._affordable([*planned, one], reserve=False)):
                 planned.append(one)
         return planned
 

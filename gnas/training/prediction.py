@@ -30,7 +30,7 @@ class Predictions:
     ``index`` identifies the rows: the graph (for molecules its SMILES too) and, within it, the node, or the edge with its two
     ends. All numbers count from 0.
     ``values`` holds class probabilities, or predicted targets in their own unit; ``names`` are the classes or targets.
-    ``notes`` name the inputs that were left out.
+    ``notes`` name the inputs that were left out. ``network`` is the network that predicts, with its seed.
     """
 
     kind: str
@@ -38,6 +38,7 @@ class Predictions:
     index: dict[str, np.ndarray] = field(repr=False)
     values: np.ndarray = field(repr=False)
     notes: tuple[str, ...] = ()
+    network: str = ""
 
     def __len__(self) -> int:
         return len(self.values)

@@ -18,7 +18,7 @@ from gnas.files import write_atomic
 from gnas.model.export_code import as_exportable, exported_views, module_source
 from gnas.model.network import Network
 from gnas.run.layout import MODEL, WEIGHTS
-from gnas.run.models import load_model
+from gnas.run.models import default_network, load_model
 from gnas.use.export_card import model_card
 from gnas.workflow import package_versions
 
@@ -26,17 +26,18 @@ PACKAGES = ("gnas", "torch", "torch-geometric", "safetensors")
 
 
 def export_run(
-    folder: str | Path, out: str | Path, *, name: str = "gnas", seed: int | None = None, force: bool = False
+    folder: str | Path, out: str | Path, *, name: str | None = None, seed: int | None = None, force: bool = False
 ) -> Path:
     """Write a found network of a run as a folder: model.py, weights, model card, genotype and description.
 
     ``model.py`` is plain PyTorch: it needs torch, torch-geometric and safetensors, and loading runs no other code. Of
-    several seeds the one with the best validation metric is exported, unless ``seed`` names another. A folder that is not
+    several networks the best found one by validation is exported, and of several seeds the one with the best validation
+    metric, unless ``name`` and ``seed`` name others. A folder that is not
     empty is an error, unless ``force`` allows the files of an earlier export to be replaced.
     """
     out = Path(out)
     _check_free(out, force)
-    model, info = load_model(folder, name, seed)
+    model, info = load_model(folder, name or default_network(folder, found_only=True), seed)
     model = as_exportable(model)
     about = f"A graph neural network for {info.dataset}: {model.task.level} {model.task.kind}, found by gnas."
     versions = package_versions(*PACKAGES)

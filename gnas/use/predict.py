@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def predict(
     data: Any,
     out: str | Path | None = None,
     *,
-    name: str = "gnas",
+    name: str | None = None,
     seed: int | None = None,
     device: torch.device | str = "cpu",
     batch_size: int = 128,
@@ -38,7 +39,8 @@ def predict(
         data: graphs in any form the network's data may come in (a CSV of SMILES, a folder of tables, PyG objects, SMILES
             texts), with or without targets; or a benchmark, by name or as a bundle, whose test split is used.
         out: a CSV file to write; an existing file is replaced only with ``force``.
-        name: one of the networks of the run; the result of the search is called ``gnas``.
+        name: one of the networks of the run; the found one is called ``gnas``. By default the best by validation, found or
+            hand-made.
         seed: the seed of its training; by default the one with the best validation metric.
         skip_bad: leave out SMILES that do not parse, or have atoms or bonds the network does not know; the ``graph`` of
             the other rows still counts all of them.
@@ -49,6 +51,7 @@ def predict(
     model, info = load_model(folder, name, seed)
     new = read_graphs(data, model.task, info.encoding, data_root, skip_bad=skip_bad)
     result = predict_graphs(model, new, info.encoding, device, batch_size, on_progress)
+    result = replace(result, network=info.title)
     if out is not None:
         write_atomic(out, result.to_csv())
     return result
