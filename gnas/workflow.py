@@ -31,8 +31,8 @@ from gnas.run.layout import SPLIT, list_networks
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
-from gnas.strategies import STRATEGIES, Race, SearchResult, SearchStrategy, strategy
-from gnas.strategies.base import SearchContext, SearchProblem, finished_search
+from gnas.strategies import STRATEGIES, Race, SearchResult, SearchStrategy, search, strategy
+from gnas.strategies.base import SearchContext, finished_search
 from gnas.training.loop import Record, labelled
 
 # Widths under a budget are multiples of 4: rows that begin on 16 bytes. 86 made a step on a GPU a quarter slower than 84 or 88.
@@ -190,15 +190,15 @@ def race_entries(
 
     A race without a limit of time is followed by trainings of the other baselines, each with its best choices in the race.
     """
-    strategy = chosen_strategy(settings)
-    assert isinstance(strategy, Race)
-    config = replace(strategy.protocol(), epochs=int(result.finalists[0]["training"]["epochs"]))
+    race = chosen_strategy(settings)
+    assert isinstance(race, Race)
+    config = replace(race.protocol(), epochs=int(result.finalists[0]["training"]["epochs"]))
     finalists = pick_finalists(result.finalists)
     for one in finalists:
         training = Training(benchmark, one.entry, config, settings.training.seeds[0], run.path)
         take_over(one, training, run.path / "search")
     entries = [one.entry for one in finalists]
-    if strategy.max_seconds is None:
+    if race.max_seconds is None:
         higher, known = benchmark.task.higher_is_better, {one.name for one in entries}
         others = (best_hand_made(result.history, name, higher) for name in settings.training.baselines)
         entries += [one for one in others if one is not None and one.name not in known]
@@ -217,21 +217,29 @@ def search_part(
 ) -> SearchResult:
     """The search of a job, or its result if it is already there. A limit of time counts from ``started``."""
     config = {"job": "search", "fingerprint": benchmark.fingerprint, "settings": settings.to_dict()}
-    strategy = chosen_strategy(settings)
-    if isinstance(strategy, Race) and strategy.max_seconds is not None and started is not None:
-        left = strategy.max_seconds - (time.monotonic() - started)
-        strategy = replace(strategy, max_seconds=max(left, 1.0))
+    chosen = chosen_strategy(settings)
+    if isinstance(chosen, Race) and chosen.max_seconds is not None and started is not None:
+        left = chosen.max_seconds - (time.monotonic() - started)
+        chosen = replace(chosen, max_seconds=max(left, 1.0))
     with run.part("search", config, resume=not force, force=force) as part:
         done = finished_search(part)
         if done is not None:
             return done
-        space, size = settings.space.search_space(), (settings.space.channels, settings.space.cells)
-        problem = SearchProblem(benchmark.train, benchmark.val, benchmark.task, space, *size)
-        inside = replace(context, run=part, on_epoch=labelled(context.on_epoch, stage="search"))
-        result = strategy.search(problem, inside)
-        part.write_genotype(result.genotype)
-        part.write_json("result", result.to_dict())
-        return result
+        return search(
+            benchmark,
+            settings.space.search_space(),
+            chosen,
+            channels=settings.space.channels,
+            num_cells=settings.space.cells,
+            seed=context.seed,
+            device=context.device,
+            engine=context.engine,
+            run=part,
+            on_epoch=labelled(context.on_epoch, stage="search"),
+            should_stop=context.should_stop,
+            runner=context.runner,
+            on_leaders=context.on_leaders,
+        )
 
 
 def write_data(run: Run, benchmark: Benchmark) -> None:

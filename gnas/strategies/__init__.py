@@ -16,7 +16,7 @@ from gnas.jobs import Runner
 from gnas.model.stage import OperationTypes
 from gnas.plugins import resolve_plugin
 from gnas.run.folder import Run
-from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, SearchStrategy
+from gnas.strategies.base import OnLeaders, SearchContext, SearchProblem, SearchResult, SearchStrategy
 from gnas.strategies.darts import Darts
 from gnas.strategies.evolution import Evolution
 from gnas.strategies.graphnas import GraphNAS
@@ -77,6 +77,7 @@ def search(
     on_epoch: Callable[[Record], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     runner: Runner | None = None,
+    on_leaders: OnLeaders | None = None,
 ) -> SearchResult:
     """Search a network for a benchmark. Only train, val and task reach the strategy.
 
@@ -95,6 +96,7 @@ def search(
         should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
         runner: Workers for the jobs of the search (each seed of a gradient search, each trial), with a root above the
             folder of ``run``; by default this process.
+        on_leaders: Gets the best candidates so far of a race after every round, and the protocol of their training.
 
     >>> result = gnas.search(gnas.load("cluster-mini"), strategy=gnas.SingleLevel(epochs=2))  # doctest: +SKIP
     >>> result.genotype.formulas()  # doctest: +SKIP
@@ -103,7 +105,7 @@ def search(
     problem = SearchProblem(
         benchmark.train, benchmark.val, benchmark.task, space or SearchSpace(), channels, num_cells, operations
     )
-    context = SearchContext(seed, torch.device(device), engine, run, on_epoch, should_stop, runner)
+    context = SearchContext(seed, torch.device(device), engine, run, on_epoch, should_stop, runner, on_leaders)
     result = strategy.search(problem, context)
     if run is not None:
         run.write_genotype(result.genotype)

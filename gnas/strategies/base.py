@@ -18,6 +18,8 @@ from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.training.loop import Record
 
+OnLeaders = Callable[[Sequence[Record], TrainConfig], None]
+
 
 @dataclass(frozen=True)
 class SearchProblem:
@@ -43,7 +45,7 @@ class SearchContext:
     on_epoch: Callable[[Record], None] | None = None
     should_stop: Callable[[], bool] | None = None
     runner: Runner | None = None  # None: jobs run in this process
-    on_leaders: Callable[[Sequence[Record], TrainConfig], None] | None = None  # of a race: gets the best so far
+    on_leaders: OnLeaders | None = None  # of a race: gets the best so far
 
     def get_runner(self) -> Runner:
         """The runner for the jobs of this search. Workers need a run folder; without one, jobs run in this process."""

@@ -157,7 +157,7 @@ def test_what_is_not_there_is_said_with_the_choices(tmp_path: Path) -> None:
     assert "unknown trained network" in refusal(tmp_path, name="../trained/gnas")
     assert "no finished training of gnas with seed 3; seeds: 41" in refusal(tmp_path, seed=3)
     (tmp_path / "trained/gnas/seed-41/result.json").unlink()
-    assert "no training of gnas is finished" in refusal(tmp_path)
+    assert "no training of gnas is finished" in refusal(tmp_path, name="gnas")
 
 
 def test_a_training_without_a_description_is_refused(tmp_path: Path) -> None:
