@@ -23,8 +23,9 @@ from rows import Rows, parser
 import gnas
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
-from gnas.data.benchmark import Benchmark, with_structure
+from gnas.data.benchmark import Benchmark
 from gnas.data.benchmarks.sbm import MODELS
+from gnas.data.graph_encodings import with_encodings
 from gnas.model.structure import MEASURES
 from gnas.run.settings import Settings
 from gnas.training.train import train_seeds
@@ -49,7 +50,7 @@ def measure(dataset: str, seed: int, added: str, chosen: argparse.Namespace) -> 
     """One search and the trainings of what it found."""
     more = [name for name in added.split("+") if name]
     benchmark = drawn(dataset, chosen.graphs) if dataset in MODELS else gnas.load(dataset)
-    benchmark = with_structure(benchmark, [name for name in more if name in MEASURES])
+    benchmark = with_encodings(benchmark, [name for name in more if name in MEASURES])
     settings = Settings.resolve(
         "fast",
         aggregators=(*SearchSpace.aggregators, *(name for name in more if name not in MEASURES)),

@@ -24,7 +24,8 @@ import gnas
 from gnas.arch import gap
 from gnas.arch.genotype import Genotype
 from gnas.compare.networks import Candidate
-from gnas.data.benchmark import Benchmark, with_structure
+from gnas.data.benchmark import Benchmark
+from gnas.data.graph_encodings import with_encodings
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 from gnas.training.train import train
@@ -44,7 +45,7 @@ def main() -> None:
         budget = chosen.budget or (200_000 if name == "zinc" else 120_000)
         for network in chosen.networks:
             for measures in chosen.measures:
-                benchmark = with_structure(plain, None if measures == "none" else measures)
+                benchmark = with_encodings(plain, None if measures == "none" else measures)
                 config = TrainConfig.paper(benchmark).with_(
                     epochs=chosen.epochs, batch_size=64, lr=chosen.lr, precise_norms=8
                 )

@@ -19,11 +19,13 @@ from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.arch.hand_made import HandMade
 from gnas.compare.finalists import LeaderKeeper, best_hand_made, pick_finalists, remove_so_far, take_over
 from gnas.compare.networks import Candidate, Training, compare
-from gnas.data.benchmark import PATIENCE, Benchmark, with_structure
+from gnas.data.benchmark import PATIENCE, Benchmark
+from gnas.data.graph_encodings import with_encodings
 from gnas.data.rows import note_missing_tables, split_csv
 from gnas.errors import InputError, Interrupted
 from gnas.jobs import Runner
 from gnas.model.build import width_of
+from gnas.model.encoder import list_encodings
 from gnas.model.network import Network
 from gnas.plugins import check_plugin
 from gnas.run.folder import Run
@@ -126,12 +128,12 @@ def discover(
 ) -> Discovery:
     """Search, train, compare; every part is a run of its own inside ``folder`` and is not repeated on resume.
 
-    Nodes read the ``structure`` that the settings name, unless the benchmark was loaded with one. With a ``runner``,
+    Networks read the ``encodings`` that the settings name, unless the benchmark was loaded with some. With a ``runner``,
     whose root is ``folder``, its workers do the search or its trials, and the trainings. ``started`` is the time
     (``time.monotonic``) from which a limit of time counts; by default the start of the search.
     """
-    if not benchmark.task.structure:
-        benchmark = with_structure(benchmark, settings.data.get("structure"))
+    if not list_encodings(benchmark.task):
+        benchmark = with_encodings(benchmark, settings.data.get("encodings"), settings.data.get("structure"))
     check_budget(benchmark, settings)
     config = {"job": "search", **benchmark.identity, "settings": settings.to_dict()}
     with Run(folder, config, resume=resume, force=force) as run:

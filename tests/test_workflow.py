@@ -12,7 +12,7 @@ from tiny import untimed
 
 from gnas import workflow
 from gnas.compare import networks as comparison
-from gnas.data.benchmark import with_structure
+from gnas.data.graph_encodings import with_encodings
 from gnas.errors import InputError, Interrupted
 from gnas.model import baselines
 from gnas.model.network import Network
@@ -218,7 +218,7 @@ def test_nodes_read_the_structure_of_the_settings(
     loaded: str, asked: str, read: tuple[str, ...], tmp_path: Path
 ) -> None:
     settings = SETTINGS.changed({"data": {"structure": asked}, "seeds": [1], "search_epochs": 1, "epochs": 1})
-    found = discover(with_structure(BENCH, loaded), settings, tmp_path / "run")
+    found = discover(with_encodings(BENCH, structure=loaded), settings, tmp_path / "run")
     for name in ("gnas", "gcn"):
         model, _ = load_model(found.folder, name)
         assert model.task.structure == read

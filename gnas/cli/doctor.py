@@ -185,7 +185,8 @@ def _trial(_: Path | None) -> Iterator[Finding]:
 
 def _data(root: Path | None) -> Iterator[Finding]:
     from gnas.data.benchmarks import list_benchmarks
-    from gnas.data.benchmarks.sources import find_data_root, is_writable, user_cache
+    from gnas.data.benchmarks.sources import find_data_root, is_writable
+    from gnas.data.cache import user_cache
 
     folder = find_data_root(root)
     state = "" if folder.is_dir() else " (not there yet)"

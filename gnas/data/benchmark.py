@@ -16,7 +16,6 @@ from torch import Tensor
 from gnas.data.encoding import Encoding
 from gnas.errors import InputError
 from gnas.graph import GraphSet
-from gnas.model.structure import AUTO, compute_moments, find_varying, parse_measures
 from gnas.model.task import Task
 
 SPLIT_NAMES = ("train", "val", "test")
@@ -122,30 +121,6 @@ def _round_floats(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _round_floats(item) for key, item in value.items()}
     return [_round_floats(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-# -- benchmarks whose nodes read measures of their graph -----------------------------------------------------------
-
-
-def with_structure(benchmark: Benchmark, requested: str | Sequence[str] | None) -> Benchmark:
-    """The benchmark with a task that reads these measures (``size``, ``degree``), standardised over train.
-
-    ``auto`` selects the measures that differ from node to node, and none where neighbours are sampled; None changes
-    nothing.
-    """
-    if requested is None:
-        return benchmark
-    names = parse_measures(requested)
-    if AUTO in names:
-        names = () if benchmark.train.sample_neighbors else find_varying(benchmark.train)
-    if names and benchmark.train.sample_neighbors:
-        raise InputError(
-            "structure cannot be measured where neighbours are sampled, because a batch holds parts of graphs: "
-            "leave structure out, or set sample_neighbors=none"
-        )
-    center, scale = compute_moments(benchmark.train, names)
-    task = dataclasses.replace(benchmark.task, structure=names, structure_center=center, structure_scale=scale)
-    return dataclasses.replace(benchmark, task=task)
 
 
 # -- graphs too large to be computed whole: their neighbours are sampled -------------------------------------------

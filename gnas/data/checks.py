@@ -83,6 +83,8 @@ def check_graph_set(graphs: GraphSet, task: Task, where: str) -> None:
     _check_pointers(graphs, task, where)
     _check_edges(graphs, where)
     _check_inputs(graphs, task, where)
+    _check_edge_inputs(graphs, task, where)
+    _check_encodings(graphs, task, where)
     _check_targets(graphs, task, where)
 
 
@@ -91,6 +93,9 @@ def check_task(task: Task, where: str) -> None:
     sizes = (*task.categories, task.num_outputs)
     if not all(0 < s < 2**31 for s in sizes) or not 0 <= task.in_channels < 2**31:
         raise InputError(f"{where}: a task of {task.num_outputs} outputs from {task.categories or task.in_channels}")
+    widths = (task.edge_channels, task.graph_channels, task.walks, task.laplacian, task.edge_walks)
+    if not all(0 < s < 2**31 for s in task.edge_categories) or not all(0 <= w < 2**31 for w in widths):
+        raise InputError(f"{where}: a task with edge categories {task.edge_categories} and widths {widths}")
     for name in ("center", "scale"):
         values = getattr(task, name)
         if len(values) not in (1, task.num_outputs) or not all(abs(v) < 1e300 for v in values):
@@ -103,6 +108,14 @@ def check_task(task: Task, where: str) -> None:
 
 def check_encoding(encoding: Encoding, task: Task, where: str) -> None:
     """Check that an encoding gives what the task reads."""
+    if (task.edge_categories or task.edge_channels) and (encoding.edge_categories, encoding.edge_channels) != (
+        task.edge_categories,
+        task.edge_channels,
+    ):
+        raise InputError(
+            f"{where}: edges are encoded as {encoding.edge_categories or encoding.edge_channels} columns, but the task "
+            f"reads {task.edge_categories or task.edge_channels}"
+        )
     gives = (encoding.level, encoding.kind, encoding.categories, encoding.in_channels, len(encoding.graphs))
     reads = (task.level, task.kind, task.categories, task.in_channels, task.graph_channels)
     if gives != reads:
@@ -149,22 +162,56 @@ def _check_edges(graphs: GraphSet, where: str) -> None:
     largest = int(graphs.node_counts.max())
     if bool((((graph * largest + target) * largest + source).diff() < 0).any()):
         raise InputError(f"{where}: edges are not sorted by graph, target and source")
-    for name, rows in (("edge_attr", graphs.num_edges), ("pos", graphs.num_nodes)):
+    rows_of = (("edge_attr", graphs.num_edges), ("pos", graphs.num_nodes), ("graph_attr", len(graphs)))
+    for name, rows in rows_of:
         value = getattr(graphs, name)
         if value is not None and (value.dim() == 0 or len(value) != rows):
             raise InputError(f"{where}: {name} has the shape {list(value.shape)}; {rows} rows are needed")
 
 
 def _check_inputs(graphs: GraphSet, task: Task, where: str) -> None:
-    x = graphs.x
-    if not task.categories:
-        if not x.is_floating_point() or not bool(torch.isfinite(x).all()):
-            raise InputError(f"{where}: x must hold finite floats")
+    _check_values(graphs.x, task.categories, "x", where)
+    if task.graph_channels:
+        if graphs.graph_attr is None:
+            raise InputError(f"{where}: no graph_attr; the task reads {task.graph_channels} features of whole graphs")
+        _shape(where, "graph_attr", graphs.graph_attr, (len(graphs), task.graph_channels))
+        _check_values(graphs.graph_attr, (), "graph_attr", where)
+
+
+def _check_values(values: torch.Tensor, categories: tuple[int, ...], name: str, where: str) -> None:
+    """Categories must be whole numbers within their ranges, features finite floats."""
+    if not categories:
+        if not values.is_floating_point() or not bool(torch.isfinite(values).all()):
+            raise InputError(f"{where}: {name} must hold finite floats")
         return
-    if x.is_floating_point() or x.dtype == torch.bool:
-        raise InputError(f"{where}: x holds {x.dtype}; categories are whole numbers")
-    if len(x) and bool(((x < 0) | (x.long() >= torch.tensor(task.categories))).any()):
-        raise InputError(f"{where}: x holds categories outside {list(task.categories)}")
+    if values.is_floating_point() or values.dtype == torch.bool:
+        raise InputError(f"{where}: {name} holds {values.dtype}; categories are whole numbers")
+    if len(values) and bool(((values < 0) | (values.long() >= torch.tensor(categories))).any()):
+        raise InputError(f"{where}: {name} holds categories outside {list(categories)}")
+
+
+def _check_edge_inputs(graphs: GraphSet, task: Task, where: str) -> None:
+    columns = len(task.edge_categories) or task.edge_channels
+    if not columns:
+        return
+    if graphs.edge_attr is None:
+        raise InputError(f"{where}: no edge_attr; the task reads {columns} columns of edges")
+    attr = graphs.edge_attr[:, None] if graphs.edge_attr.dim() == 1 else graphs.edge_attr
+    _shape(where, "edge_attr", attr, (graphs.num_edges, columns))
+    _check_values(attr, task.edge_categories, "edge_attr", where)
+
+
+def _check_encodings(graphs: GraphSet, task: Task, where: str) -> None:
+    """Encodings that are there must be those of the task; a network computes missing ones."""
+    shapes = {
+        "node_pe": (graphs.num_nodes, task.walks + task.laplacian),
+        "edge_pe": (graphs.num_edges, task.edge_walks),
+    }
+    for name, shape in shapes.items():
+        value = getattr(graphs, name)
+        if value is not None:
+            _shape(where, name, value, shape)
+            _check_values(value, (), name, where)
 
 
 def _check_targets(graphs: GraphSet, task: Task, where: str) -> None:

@@ -147,6 +147,14 @@ class Encoding:
     def in_channels(self) -> int:
         return 0 if self.categories else sum(max(c.size, 1) for c in self.nodes)
 
+    @property
+    def edge_categories(self) -> tuple[int, ...]:
+        return tuple(c.size for c in self.edges) if all(c.categorical for c in self.edges) else ()
+
+    @property
+    def edge_channels(self) -> int:
+        return 0 if self.edge_categories else sum(max(c.size, 1) for c in self.edges)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON types."""
         return asdict(self)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -69,7 +70,7 @@ def with_encodings(batch: GraphBatch, task: Task) -> GraphBatch:
         return batch
     found = _compute(FlatGraphs.of_batch(batch), task, nodes, edges)
     rows = {"node_pe": batch.num_nodes, "edge_pe": batch.neighbors.source.numel()}
-    padded = {name: _extend(value, rows[name]) for name, value in found.items()}
+    padded: dict[str, Any] = {name: _extend(value, rows[name]) for name, value in found.items()}
     return dataclasses.replace(batch, **padded)
 
 
@@ -84,9 +85,9 @@ def _extend(value: Tensor, rows: int) -> Tensor:
 
 
 @torch.no_grad()
-def _compute(graphs: FlatGraphs, task: Task, nodes: bool, edges: bool) -> dict[str, Tensor]:
+def _compute(graphs: FlatGraphs, task: Task, nodes: bool, edges: bool) -> dict[str, Any]:
     check_sizes(graphs.node_ptr.diff(), graphs.edge_ptr.diff(), task)
-    found: dict[str, Tensor] = {}
+    found: dict[str, Any] = {}
     at_nodes, at_edges = compute_walks(graphs, task.walks if nodes else 0, task.edge_walks if edges else 0)
     if nodes:
         found["node_pe"] = torch.cat([at_nodes, compute_eigenvectors(graphs, task.laplacian)], dim=1)

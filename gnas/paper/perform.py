@@ -12,7 +12,7 @@ import torch
 from gnas.compare.networks import compare
 from gnas.compare.strategies import compare_strategies
 from gnas.data import Benchmark
-from gnas.data.benchmark import with_structure
+from gnas.data.graph_encodings import with_encodings
 from gnas.errors import InputError
 from gnas.paper.archive import copy_run
 from gnas.paper.results import FinishedSearch, Results
@@ -43,7 +43,8 @@ class Worker:
     def do(self, paper_run: PaperRun, benchmark: Benchmark) -> None:
         """Do one run to its end. If ``should_stop`` returns True, it saves its state and raises ``Interrupted``."""
         if not isinstance(paper_run, DataRun | StrategiesRun):
-            benchmark = with_structure(benchmark, paper_run.changes.values.get("data", {}).get("structure"))
+            data = paper_run.changes.values.get("data", {})
+            benchmark = with_encodings(benchmark, data.get("encodings"), data.get("structure"))
         if isinstance(paper_run, DataRun):
             self._count(paper_run, benchmark)
         elif isinstance(paper_run, SearchRun):

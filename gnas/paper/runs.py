@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from gnas.compare.budget import SearchBudget
+from gnas.data.graph_encodings import parse_encodings
 from gnas.errors import InputError
 from gnas.fields import field_kinds
 from gnas.model.structure import parse_measures
@@ -35,9 +36,10 @@ class Changes:
                 if name in self.values.get(group, {}):
                     raise InputError(f"setting {name!r} cannot be changed here: the table or figure decides it")
         for name, value in self.values.get("data", {}).items():
-            if name != "structure":
-                raise InputError(f"data.{name} cannot be changed here, only data.structure")
-            parse_measures(value)
+            parse = {"encodings": parse_encodings, "structure": parse_measures}.get(name)
+            if parse is None:
+                raise InputError(f"data.{name} cannot be changed here, only data.encodings")
+            parse(value)
 
     def of(self, groups: tuple[str, ...], without: tuple[str, ...] = ()) -> dict[str, Any]:
         """The changes in these groups, less the options of strategies other than the job's own."""

@@ -16,6 +16,7 @@ from gnas.data.encoding import Encoding
 from gnas.data.rows import MOST_PREDICTED_ROWS, index_rows, to_csv
 from gnas.errors import InputError
 from gnas.graph import GraphSet
+from gnas.model.encodings import fill_encodings
 from gnas.model.network import GraphModule
 from gnas.model.task import Task
 from gnas.training.sampling import open_store
@@ -100,6 +101,7 @@ def infer(
     """
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; it must be at least 1")
+    graphs = fill_encodings(graphs, model.task)
     hops = graphs.sample_neighbors or (DEFAULT_HOPS if is_large(graphs) else ())
     graphs = dataclasses.replace(graphs, mask=graphs.mask if in_split else None, sample_neighbors=hops)
     store = open_store(graphs, as_device(device))

@@ -152,7 +152,7 @@ class GNAS:
     def _settings(self) -> Settings:
         given = {name: value for name, value in self.get_params().items() if name != "preset" and is_setting(name)}
         settings = Settings.resolve(self.preset, **{**given, **(self.settings or {})})
-        own = {name: value for name, value in (self.data_options or {}).items() if name == "structure"}
+        own = {name: value for name, value in (self.data_options or {}).items() if name in ("encodings", "structure")}
         return settings.changed({"data": own})
 
     def _device(self) -> torch.device:

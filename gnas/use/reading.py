@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gnas.data import load, unknown_data
+from gnas.data import NAMES, load, unknown_data
 from gnas.data.benchmark import Benchmark
 from gnas.data.benchmarks import is_dataset
 from gnas.data.checks import check_graph_set
@@ -56,7 +57,7 @@ def read_graphs(
         check_graph_set(data, task, "graphs")
         return NewGraphs(data)
     if is_benchmark(data):
-        benchmark = data if isinstance(data, Benchmark) else load(data, data_root=data_root)
+        benchmark = data if isinstance(data, Benchmark) else _load_benchmark(data, task, data_root)
         return NewGraphs(_test_split(benchmark, task, encoding))
     if isinstance(data, str) and not _exists(data):
         raise unknown_data(data)
@@ -83,17 +84,32 @@ def _exists(text: str) -> bool:
         return False
 
 
+def _load_benchmark(data: str | Path, task: Task, data_root: str | Path | None) -> Benchmark:
+    """A benchmark with the columns of edges that the network reads; by name they are left out unless requested."""
+    read = bool(task.edge_categories or task.edge_channels)
+    options = {"edges": True} if read and isinstance(data, str) and data in NAMES else {}
+    return load(data, data_root=data_root, **options)
+
+
 def _test_split(benchmark: Benchmark, task: Task, encoding: Encoding | None) -> GraphSet:
-    for part in ("level", "kind", "num_outputs", "categories", "in_channels"):
+    parts = ["level", "kind", "num_outputs", "categories", "in_channels"]
+    parts += ["edge_categories", "edge_channels"] if task.edge_categories or task.edge_channels else []
+    for part in parts:
         asked, here = getattr(task, part), getattr(benchmark.task, part)
         if asked != here:
             raise InputError(f"{benchmark.name}: {part} is {here!r}; this network was trained with {asked!r}")
     if encoding is not None and benchmark.encoding is not None:
-        for mine, theirs in zip(encoding.nodes, benchmark.encoding.nodes, strict=True):
+        pairs = list(zip(encoding.nodes, benchmark.encoding.nodes, strict=True))
+        if task.edge_categories or task.edge_channels:
+            pairs += zip(encoding.edges, benchmark.encoding.edges, strict=True)
+        for mine, theirs in pairs:
             if mine != theirs:
                 raise InputError(f"{benchmark.name}: column {theirs.name!r} is not encoded as in the training data")
-    check_graph_set(benchmark.test, task, f"{benchmark.name} test")
-    return benchmark.test
+    test = benchmark.test
+    if any(getattr(task, part) != getattr(benchmark.task, part) for part in ("walks", "laplacian", "edge_walks")):
+        test = dataclasses.replace(test, node_pe=None, edge_pe=None)
+    check_graph_set(test, task, f"{benchmark.name} test")
+    return test
 
 
 def _without_target(graph: Data) -> Data:

@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 from gnas.data import load
 from gnas.data.benchmarks import DATASETS, PUBLISHED, prepare_benchmark, sources
 from gnas.data.benchmarks.facts import find_edge_fault
-from gnas.data.benchmarks.sources import cache_folder, find_data_root, user_cache
+from gnas.data.benchmarks.sources import cache_folder, find_data_root
+from gnas.data.cache import user_cache
 from gnas.data.storage import read_arrays, write_arrays
 from gnas.errors import InputError
 from gnas.tensors import write_tensors

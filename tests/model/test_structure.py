@@ -15,7 +15,7 @@ from torch_geometric.utils import degree
 import gnas
 from gnas.arch import gap
 from gnas.arch.space import SearchSpace
-from gnas.data.benchmark import with_structure
+from gnas.data.graph_encodings import with_encodings
 from gnas.data.storage import load_benchmark, save_benchmark
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
@@ -132,8 +132,8 @@ def test_wrong_words_and_sampled_neighbours_are_errors() -> None:
     b = gnas.load("pattern-mini")
     sampled = dataclasses.replace(b, train=dataclasses.replace(b.train, sample_neighbors=(4, 4)))
     with pytest.raises(InputError, match="neighbours are sampled"):
-        with_structure(sampled, "size")
-    assert with_structure(b, None) is b
+        with_encodings(sampled, structure="size")
+    assert with_encodings(b) is b
 
 
 def test_auto_is_what_differs_from_node_to_node() -> None:

@@ -7,14 +7,15 @@ too, by the entry point group ``gnas.datasets``; see docs/extending.md.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gnas.data.benchmark import PATIENCE, SPLIT_NAMES, Benchmark, with_structure
+from gnas.data.benchmark import PATIENCE, SPLIT_NAMES, Benchmark
 from gnas.data.benchmarks import mini, sbm, superpixels, zinc
 from gnas.data.benchmarks.facts import Facts
 from gnas.data.benchmarks.sources import Dataset, PreparedSplits, Request, find_data_root, open_splits, prepared_name
+from gnas.data.graph_encodings import Requested, with_encodings
+from gnas.data.own.options import use_edges
 from gnas.errors import InputError, choose
 from gnas.graph import GraphSet
 from gnas.model.task import Task
@@ -66,7 +67,9 @@ def load_named(
     data_root: str | Path | None = None,
     seed: int = 0,
     edge_attr: bool = False,
-    structure: str | Sequence[str] | None = None,
+    edges: bool | str | None = None,
+    encodings: Requested = None,
+    structure: Requested = None,
     **options: Any,
 ) -> Benchmark:
     """Load a benchmark of the package.
@@ -75,19 +78,27 @@ def load_named(
         name: one of ``NAMES``.
         data_root: folder of data files; else ``GNAS_DATA``, else a per-user cache folder.
         seed: of what is random in the data: the draw of a generated benchmark.
-        edge_attr: add edge strengths and positions to superpixels. ZINC always has its bonds.
-        structure: measures that nodes read besides their columns (``size``, ``degree``).
+        edge_attr: keep edge strengths and positions of superpixels, without using them. ZINC always has its bonds.
+        edges: ``yes``: networks read ZINC's bonds, or the edge strengths of superpixels; by default they do not, as in the
+            paper. The other benchmarks have no columns of edges.
+        encodings: what nodes and edges read of their place in the graph: ``walks:20,edge_walks:20,laplacian:8,size,degree``,
+            ``auto`` or ``none``; see :mod:`gnas.data.graph_encodings`.
+        structure: the older option for ``size`` and ``degree`` alone.
         **options: ``loss``, ``metric``, ``readout``; ``device``, ``workers``, ``download``, ``on_progress``.
     """
     wrong = sorted(set(options) - {*TASK_OPTIONS, *SOURCE_OPTIONS})
     if wrong:
-        names = ", ".join(("edge_attr", "structure", *SOURCE_OPTIONS, *TASK_OPTIONS))
+        names = ", ".join(("edges", "encodings", "edge_attr", *SOURCE_OPTIONS, *TASK_OPTIONS))
         raise InputError(f"benchmark {name!r} has no option {wrong[0]!r}; its options are: {names}")
     changes = {key: options.pop(key) for key in TASK_OPTIONS if key in options}
     dataset = DATASETS[choose(name, NAMES, "benchmark")]
+    used = use_edges(edges, default=False)
     found = prepare_benchmark(name, data_root=data_root, seed=seed, **options)
-    train, val, test = (dataset.graph_set(found.splits.pop(split), edge_attr) for split in SPLIT_NAMES)
+    train, val, test = (dataset.graph_set(found.splits.pop(split), edge_attr or used) for split in SPLIT_NAMES)
     task = _standardise(dataset.facts.task, train) if dataset.standardise else dataset.facts.task
+    if used:
+        task = dataclasses.replace(task, edge_categories=dataset.edge_categories, edge_channels=dataset.edge_channels)
+    lacking = used and not (dataset.edge_categories or dataset.edge_channels)
     benchmark = Benchmark(
         name,
         train,
@@ -95,10 +106,10 @@ def load_named(
         test,
         task=dataclasses.replace(task, **changes),
         source=found.source,
-        notes=found.notes,
+        notes=(*found.notes, f"edges: {name} has no columns of edges") if lacking else found.notes,
         patience=dataset.facts.patience,
     )
-    return with_structure(benchmark, structure)
+    return with_encodings(benchmark, encodings, structure)
 
 
 def _standardise(task: Task, train: GraphSet) -> Task:

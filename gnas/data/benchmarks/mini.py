@@ -265,5 +265,6 @@ DATASETS = {
         zinc.graph_set,
         build=split_molecules,
         standardise=True,
+        edge_categories=zinc.BONDS,
     ),
 }

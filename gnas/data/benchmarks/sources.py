@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gnas.data.benchmark import SPLIT_NAMES
 from gnas.data.benchmarks.compact import Compact, Splits
 from gnas.data.benchmarks.facts import Facts
+from gnas.data.cache import user_cache
 from gnas.data.storage import BrokenFile, read_arrays, read_npz, write_arrays
 from gnas.errors import InputError
 from gnas.graph import GraphSet
@@ -74,6 +75,8 @@ class Dataset:
     sources: tuple[Source, ...] = ()
     build: Callable[[tuple[int, int, int], int], Splits] | None = None  # from graphs per split and a seed, if built in
     standardise: bool = False  # regression targets, by the mean and spread of train
+    edge_categories: tuple[int, ...] = ()  # of edge_attr, if it holds categories
+    edge_channels: int = 0  # columns of edge_attr, if it holds numbers
 
 
 class PreparedSplits(NamedTuple):
@@ -169,12 +172,6 @@ def find_data_root(root: str | Path | None = None) -> Path:
     """The folder of data files: the argument, else ``GNAS_DATA``, else the per-user cache folder."""
     named = root or os.environ.get("GNAS_DATA")
     return Path(named).expanduser() if named else user_cache()
-
-
-def user_cache() -> Path:
-    """The per-user folder for prepared data, under ``XDG_CACHE_HOME`` if that is set."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "gnas" / "data"
 
 
 def is_writable(folder: Path) -> bool:

@@ -233,6 +233,7 @@ def _dataset(name: str, facts: Facts) -> Dataset:
                 lambda request: add_edges(read_pyg(name), request),
             ),
         ),
+        edge_channels=1,
     )
 
 

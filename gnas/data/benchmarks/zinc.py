@@ -19,6 +19,7 @@ from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.model.task import Task
 
+BONDS = (4,)  # categories of bonds: 1, 2 and 3
 PREPARED, SMILES = "zinc/zinc12k.npz", "zinc/zinc12k_smiles.csv"
 
 
@@ -146,5 +147,6 @@ DATASETS = {
             ),
             Source("download", "ZINC of PyG, subset", may_download, read_pyg),
         ),
+        edge_categories=BONDS,
     )
 }

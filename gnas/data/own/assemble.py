@@ -22,12 +22,14 @@ from gnas.data.encoding import (
 )
 from gnas.data.own.fit import fit_encoding, note_fit, read_features
 from gnas.data.own.infer import infer_encoding, read_targets
+from gnas.data.own.inputs import add_inputs, select_inputs
 from gnas.data.own.options import LoadOptions
 from gnas.data.own.problems import find_problems
 from gnas.data.own.raw import RawGraphs
 from gnas.data.own.split import assign_splits, describe_split_rule, drop_unlabelled
 from gnas.errors import InputError
 from gnas.graph import GraphSet
+from gnas.model.encodings import fill_encodings
 from gnas.model.task import Task
 
 SOURCES = {
@@ -42,6 +44,7 @@ SOURCES = {
 def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
     """Check, encode and split raw graphs."""
     oddities = check_raw_graphs(raw)
+    raw = select_inputs(raw, options)
     encoding = infer_encoding(raw, options.kind, options.categorical)
     y, rows = read_targets(encoding, raw)
     codes, by_rows, how = assign_splits(raw, y, rows, options)
@@ -75,9 +78,12 @@ def encode_raw(raw: RawGraphs, encoding: Encoding, task: Task) -> GraphSet:
     """New raw graphs as the network that was trained with ``encoding`` reads them; targets may be missing."""
     check_encoding(encoding, task, "this model")
     check_raw_graphs(raw)
+    raw = add_inputs(raw, encoding)
     _check_width(raw, encoding)
     y, _ = read_targets(encoding, raw)
-    return _graph_set(raw, encoding, y, None)
+    if not (task.edge_categories or task.edge_channels):
+        encoding = dataclasses.replace(encoding, edges=())  # of older versions, whose networks do not read them
+    return fill_encodings(_graph_set(raw, encoding, y, None), task)
 
 
 def _check_width(raw: RawGraphs, encoding: Encoding) -> None:
@@ -94,11 +100,18 @@ def default_encoding(task: Task) -> Encoding:
     names = ["x"] if width == 1 else [f"x{i}" for i in range(width)]
     sizes = task.categories or (0,) * width
     columns = tuple(Column(n, "integer" if s else "continuous", s) for n, s in zip(names, sizes, strict=True))
+    edges = tuple(Column(n, "integer" if s else "continuous", s) for n, s in _edge_columns(task).items())
     classes = task.num_outputs if task.kind == "classification" else 0
     targets = 1 if classes else task.num_outputs
     names = ["y"] if targets == 1 else [f"y{i}" for i in range(targets)]
     labels = tuple(str(i) for i in range(classes))
-    return Encoding("pyg", task.level, task.kind, columns, targets=tuple(names), labels=labels)
+    return Encoding("pyg", task.level, task.kind, columns, edges, targets=tuple(names), labels=labels)
+
+
+def _edge_columns(task: Task) -> dict[str, int]:
+    """Names and numbers of categories of edge_attr."""
+    sizes = task.edge_categories or (0,) * task.edge_channels
+    return {"edge_attr" if len(sizes) == 1 else f"edge_attr{i}": size for i, size in enumerate(sizes)}
 
 
 # -- tensors -------------------------------------------------------------------------------------------------------
@@ -211,4 +224,6 @@ def _make_task(encoding: Encoding, train: GraphSet, options: LoadOptions) -> Tas
         scale=scale,
         labels=encoding.labels,
         graph_channels=len(encoding.graphs),
+        edge_categories=encoding.edge_categories,
+        edge_channels=encoding.edge_channels,
     )

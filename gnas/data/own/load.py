@@ -7,8 +7,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gnas.data.benchmark import Benchmark, with_sampling, with_structure
+from gnas.data.benchmark import Benchmark, with_sampling
 from gnas.data.encoding import Encoding, UnknownValue
+from gnas.data.graph_encodings import with_encodings
 from gnas.data.own.assemble import assemble_benchmark, default_encoding, encode_raw
 from gnas.data.own.fit import note_blanks, note_unseen
 from gnas.data.own.molecule_tables import read_molecule_file, tabulate_smiles
@@ -29,7 +30,16 @@ FORMS = (
     "or a file of gnas data pack"
 )
 PICKLES = (".pt", ".pth", ".pkl", ".pickle")
-ADJUSTABLE = ("name", "loss", "metric", "readout", "seed", "sample_neighbors", "structure")  # of a finished benchmark
+ADJUSTABLE = (
+    "name",
+    "loss",
+    "metric",
+    "readout",
+    "seed",
+    "sample_neighbors",
+    "encodings",
+    "structure",
+)  # of a finished benchmark
 
 
 def load_own(data: Any, **options: Any) -> Benchmark:
@@ -44,7 +54,7 @@ def load_own(data: Any, **options: Any) -> Benchmark:
         benchmark = _adjust(load_benchmark(data), decided)
     else:
         benchmark = assemble_benchmark(_read(data, ReadOptions.for_loading(decided)), decided)
-    return with_structure(with_sampling(benchmark, decided.sample_neighbors), decided.structure)
+    return with_encodings(with_sampling(benchmark, decided.sample_neighbors), decided.encodings, decided.structure)
 
 
 class EncodedGraphs(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any
 from gnas.arch.stack import READOUTS
 from gnas.data.benchmark import Hops, check_sample_neighbors
 from gnas.data.encoding import Column, Encoding, is_descriptor
+from gnas.data.graph_encodings import Requested, parse_encodings
 from gnas.data.splits import DEFAULT_FRACTIONS, Fractions, SplitRule, check_folds, check_fractions, check_seed
 from gnas.errors import InputError, choose
 from gnas.model.structure import parse_measures
@@ -40,7 +41,10 @@ class LoadOptions:
     standardise: bool = True
     skip_bad: bool = False
     sample_neighbors: Hops = None
-    structure: str | Sequence[str] | None = None
+    encodings: Requested = None
+    structure: Requested = None  # the older option for size and degree alone
+    edges: bool | str | None = None
+    pos: bool = False
     smiles: str | None = None
     atoms: str | None = None
     graph_features: str | Sequence[str] | None = None
@@ -62,7 +66,11 @@ class LoadOptions:
             )
         object.__setattr__(self, "fractions", check_fractions(self.fractions))
         check_sample_neighbors(self.sample_neighbors)
+        parse_encodings(self.encodings or ())
         parse_measures(self.structure or ())
+        use_edges(self.edges)
+        if not isinstance(self.pos, bool):
+            raise InputError(f"pos is {self.pos!r}; set it to yes, to use positions as node features, or no")
         if self.name is not None and not (isinstance(self.name, str) and self.name):
             raise InputError(f"name must be a text, not {self.name!r}")
         if not isinstance(self.categorical, bool | None):
@@ -89,6 +97,18 @@ class LoadOptions:
         """Whether a split that comes with the data is used."""
         rule = self.split_rule
         return self.folds is None and (rule is None or rule.method in ("given", "column"))
+
+
+EDGES = {"auto": True, "yes": True, True: True, "none": False, "no": False, False: False}
+
+
+def use_edges(requested: bool | str | None, default: bool = True) -> bool:
+    """The data option ``edges``: whether networks read the columns of edges."""
+    if requested is None:
+        return default
+    if not isinstance(requested, bool | str) or requested not in EDGES:
+        raise InputError(f"edges is {requested!r}; choose yes (or auto), to use the columns of edges, or none")
+    return EDGES[requested]
 
 
 def _check_choice(value: Any, choices: Iterable[str], what: str) -> None:

@@ -120,7 +120,9 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
     x = gather_attribute(graphs, "x", place)
     pos = gather_attribute(graphs, "pos", place)
     node_counts = np.array([_num_nodes(g, e, place(i)) for i, (g, e) in enumerate(zip(graphs, edges, strict=True))])
+    atoms = gather_attribute(graphs, "z", place)
     edge_attr = gather_attribute(graphs, "edge_attr", place, edge_counts)
+    weight = gather_attribute(graphs, "edge_weight", place, edge_counts)
     counts = {"node": node_counts, "edge": edge_counts}
     masks, notes = _masks(graphs, place) if options.own_split else (None, ())
     attribute = _attribute(graphs, options.target)
@@ -130,7 +132,13 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
             f"{place(0)}: no targets; set data.{attribute}, or name the attribute with the data option target"
         )
     found, reason = _level(values, masks, counts, options.level, attribute, place)
-    for name, rows, expected in (("x", x, "node"), ("pos", pos, "node"), ("edge_attr", edge_attr, "edge")):
+    for name, rows, expected in (
+        ("x", x, "node"),
+        ("z", atoms, "node"),
+        ("pos", pos, "node"),
+        ("edge_attr", edge_attr, "edge"),
+        ("edge_weight", weight, "edge"),
+    ):
         check_lengths(rows, counts[expected], name, expected, place)
     return RawGraphs(
         source="pyg",
@@ -138,8 +146,8 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
         node_counts=node_counts,
         edge_counts=edge_counts,
         edge_index=np.concatenate(edges, axis=1),
-        nodes=stack_columns("x", x, place),
-        edges=stack_columns("edge_attr", edge_attr, place),
+        nodes={**stack_columns("x", x, place), **stack_columns("z", atoms, place)},
+        edges={**stack_columns("edge_attr", edge_attr, place), **stack_columns("edge_weight", weight, place)},
         targets=_targets(attribute, values, found, counts, options, place),
         level=found,
         pos=None if pos is None else stack_rows("pos", pos, place),
@@ -171,7 +179,7 @@ def _edges(graph: Data, where: str) -> Array:
 
 
 def _num_nodes(graph: Data, edges: Array, where: str) -> int:
-    for name in ("x", "pos"):
+    for name in ("x", "z", "pos"):
         if graph.get(name) is not None:
             shape = np.shape(graph[name])
             return int(shape[0]) if shape else 1

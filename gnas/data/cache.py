@@ -1,0 +1,34 @@
+"""The per-user folder for prepared data, and arrays in it that are computed once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from gnas.data.encoding import Array
+from gnas.data.storage import BrokenFile, read_arrays, write_arrays
+
+
+def user_cache() -> Path:
+    """The per-user folder for prepared data, under ``XDG_CACHE_HOME`` if that is set."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "gnas" / "data"
+
+
+def cached_arrays(kind: str, key: str, make: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
+    """The arrays of this kind and key from the per-user folder; if they are not there, made and stored.
+
+    ``key`` must be a hash of all that decides the content. A damaged file is made again; where nothing can be written,
+    the arrays are made each time.
+    """
+    path = user_cache() / kind / f"{key}.safetensors"
+    if path.is_file():
+        with contextlib.suppress(BrokenFile):
+            return read_arrays(path)[0]
+    arrays = make()
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_arrays(path, arrays, {"kind": kind})
+    return arrays

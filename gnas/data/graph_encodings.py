@@ -1,0 +1,160 @@
+"""The data option ``encodings``: what nodes and edges read of their place in the graph, prepared once when data is loaded."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gnas.data.benchmark import Benchmark
+from gnas.data.cache import cached_arrays
+from gnas.errors import InputError, choose
+from gnas.graph import GraphSet
+from gnas.model.encodings import DENSE_NODES, check_sizes, fill_encodings
+from gnas.model.structure import AUTO, MEASURES, NONE, compute_moments, find_varying, parse_measures
+from gnas.model.task import Task
+
+COLUMNS = {
+    "walks": 20,
+    "edge_walks": 20,
+    "laplacian": 8,
+}  # encodings of several columns, and how many if no number is set
+MOST_COLUMNS = 256
+SMALL_NODES = 200  # auto: graphs of at most this many nodes have walks
+CACHE_WORK = 2e10  # multiplications, some ten seconds: encodings that took longer are kept on disk
+_VERSION = 1  # part of every key of the cache: raise it when encodings are computed in another way
+
+Requested = str | Sequence[str] | None  # as a caller writes it
+
+
+@dataclass(frozen=True)
+class EncodingChoice:
+    """Measures of nodes, and the number of columns of each other encoding."""
+
+    structure: tuple[str, ...] = ()
+    walks: int = 0
+    edge_walks: int = 0
+    laplacian: int = 0
+
+
+def parse_encodings(requested: str | Sequence[str]) -> EncodingChoice | None:
+    """Names of encodings, some with a number of columns; None stands for ``auto``.
+
+    >>> parse_encodings("degree, walks:16, laplacian")
+    EncodingChoice(structure=('degree',), walks=16, edge_walks=0, laplacian=8)
+    """
+    words = requested.replace(",", " ").replace("+", " ").split() if isinstance(requested, str) else list(requested)
+    columns, measures = dict[str, int](), list[str]()
+    for word in words:
+        name, colon, number = str(word).partition(":")
+        choose(name, (*MEASURES, *COLUMNS, AUTO, NONE), "encoding")
+        if name in (AUTO, NONE) and (colon or len(words) > 1):
+            raise InputError(f"encodings is {', '.join(map(str, words))}: {name} stands alone")
+        if name not in COLUMNS:
+            if colon:
+                raise InputError(f"encodings has {word!r}: {name} is one column and takes no number")
+            measures.append(name)
+            continue
+        if colon and not (number.isdecimal() and 0 < int(number) <= MOST_COLUMNS):
+            raise InputError(
+                f"encodings has {word!r}; write {name}:{COLUMNS[name]}, with a number up to {MOST_COLUMNS}"
+            )
+        columns[name] = int(number) if colon else COLUMNS[name]
+    return None if AUTO in measures else EncodingChoice(tuple(n for n in MEASURES if n in measures), **columns)
+
+
+def choose_encodings(benchmark: Benchmark) -> EncodingChoice:
+    """The rule of ``auto``, which docs/own-data.md states.
+
+    Nothing where neighbours are sampled. Else the measures that differ from node to node; walks of nodes and of edges where
+    no graph is larger than ``SMALL_NODES``.
+    """
+    if benchmark.train.sample_neighbors:
+        return EncodingChoice()
+    measures = find_varying(benchmark.train)
+    largest = max(int(graphs.node_counts.max()) for graphs in benchmark.splits().values())
+    if largest > SMALL_NODES:
+        return EncodingChoice(measures)
+    return EncodingChoice(measures, walks=COLUMNS["walks"], edge_walks=COLUMNS["edge_walks"])
+
+
+def with_encodings(benchmark: Benchmark, encodings: Requested = None, structure: Requested = None) -> Benchmark:
+    """The benchmark with a task that reads these encodings and with splits that have them.
+
+    ``structure``, the older option, names measures alone (its ``auto`` too); it counts where ``encodings`` is None. If both
+    are None, nothing changes. Measures are standardised over train.
+    """
+    if encodings is None and structure is None:
+        return benchmark
+    choice = _choose(benchmark, encodings, structure or ())
+    if choice.structure and benchmark.train.sample_neighbors:
+        raise InputError(
+            f"{' and '.join(choice.structure)} cannot be measured where neighbours are sampled, because a batch holds "
+            "parts of graphs: leave them out, or set sample_neighbors=none"
+        )
+    center, scale = compute_moments(benchmark.train, choice.structure)
+    measured = {"structure": choice.structure, "structure_center": center, "structure_scale": scale}
+    task = dataclasses.replace(benchmark.task, **{**dataclasses.asdict(choice), **measured})
+    return dataclasses.replace(benchmark, task=task, **_prepare_splits(benchmark, task))
+
+
+def _choose(benchmark: Benchmark, encodings: Requested, structure: str | Sequence[str]) -> EncodingChoice:
+    if encodings is not None:
+        return parse_encodings(encodings) or choose_encodings(benchmark)
+    names = parse_measures(structure)
+    if AUTO in names:
+        names = () if benchmark.train.sample_neighbors else find_varying(benchmark.train)
+    task = benchmark.task
+    return EncodingChoice(names, task.walks, task.edge_walks, task.laplacian)
+
+
+def _prepare_splits(benchmark: Benchmark, task: Task) -> dict[str, Any]:
+    done: dict[int, GraphSet] = {}  # splits may share their graphs: they are prepared once
+    splits: dict[str, Any] = {}
+    for name, graphs in benchmark.splits().items():
+        bare = dataclasses.replace(graphs, node_pe=None, edge_pe=None)
+        if id(graphs.edge_index) not in done:
+            done[id(graphs.edge_index)] = prepare_encodings(bare, task)
+        found = done[id(graphs.edge_index)]
+        splits[name] = dataclasses.replace(bare, node_pe=found.node_pe, edge_pe=found.edge_pe)
+    return splits
+
+
+def prepare_encodings(graphs: GraphSet, task: Task) -> GraphSet:
+    """The graphs with the encodings of the task, from the cache if computing them takes long."""
+    if not (task.walks or task.laplacian or task.edge_walks):
+        return graphs
+    nodes, edges = graphs.node_counts, graphs.edge_counts
+    check_sizes(nodes, edges, task)
+    if _count_work(nodes, edges, task) < CACHE_WORK:
+        return fill_encodings(graphs, task)
+
+    def make() -> dict[str, Tensor]:
+        found = fill_encodings(graphs, task)
+        pairs = (("node_pe", found.node_pe), ("edge_pe", found.edge_pe))
+        return {name: value for name, value in pairs if value is not None}
+
+    arrays = cached_arrays(
+        "encodings", _key(graphs, task), lambda: {name: value.numpy() for name, value in make().items()}
+    )
+    return dataclasses.replace(graphs, **{name: torch.from_numpy(array) for name, array in arrays.items()})  # type: ignore[arg-type]
+
+
+def _count_work(nodes: Tensor, edges: Tensor, task: Task) -> float:
+    """Multiplications, about; an eigenvector problem counts as 30 matrix products."""
+    sizes, steps = nodes.double(), max(task.walks, task.edge_walks)
+    products = torch.where(nodes > DENSE_NODES, sizes * edges, sizes**3).sum()
+    return float(products * steps + (sizes**3).sum() * (30 if task.laplacian else 0))
+
+
+def _key(graphs: GraphSet, task: Task) -> str:
+    about = (_VERSION, task.walks, task.laplacian, task.edge_walks, graphs.edge_index.dtype, len(graphs))
+    digest = hashlib.sha256(repr(about).encode())
+    for tensor in (graphs.node_ptr, graphs.edge_ptr, graphs.edge_index):
+        digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:32]
