@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -81,7 +81,7 @@ class Benchmark:
         content = {
             "reader": READER_VERSION,
             "splits": splits,
-            "task": asdict(self.task),
+            "task": _describe_value(self.task),
             "encoding": None if self.encoding is None else _describe_encoding(self.encoding),
         }
         return hashlib.sha256(json.dumps(_round_floats(content), sort_keys=True).encode()).hexdigest()
@@ -91,7 +91,7 @@ class Benchmark:
 
 
 def _describe_split(graphs: GraphSet, hashes: dict[int, str]) -> dict[str, Any]:
-    values = {f.name: getattr(graphs, f.name) for f in fields(graphs) if f.name != "rows"}  # where they came from
+    values = {f.name: getattr(graphs, f.name) for f in _counted_fields(graphs)}
     for name, value in values.items():
         if isinstance(value, Tensor):
             if id(value) not in hashes:
@@ -103,7 +103,37 @@ def _describe_split(graphs: GraphSet, hashes: dict[int, str]) -> dict[str, Any]:
 def _describe_encoding(encoding: Encoding) -> dict[str, Any]:
     """All but the columns as the caller named them and the reasons, which are words for people."""
     leave = ("requested", "reasons", "smiles")
-    return {name: value for name, value in encoding.to_dict().items() if name not in leave}
+    return {name: value for name, value in _describe_value(encoding).items() if name not in leave}
+
+
+# What the fingerprint of 0.1 counts. A field that came later counts where it is set, so that older data keeps its own.
+_FIRST = {
+    "GraphSet": "x edge_index node_ptr edge_ptr y level mask edge_attr pos sample_neighbors",
+    "Task": "level kind num_outputs categories in_channels loss metric readout center scale labels structure "
+    "structure_center structure_scale",
+    "Encoding": "source level kind nodes edges targets labels requested reasons",
+    "Column": "name kind size values",
+}
+_DERIVED = ("rows", "node_pe", "edge_pe")  # where graphs came from; encodings, which edges and task decide
+
+
+def _counted_fields(value: Any) -> list[Field[Any]]:
+    first = _FIRST.get(type(value).__name__, "").split()
+    return [
+        f
+        for f in fields(value)
+        if f.name in first or (f.name not in _DERIVED and not _is_default(f, getattr(value, f.name)))
+    ]
+
+
+def _is_default(one: Field[Any], value: Any) -> bool:
+    return not isinstance(value, Tensor) and bool(value == one.default)
+
+
+def _describe_value(value: Any) -> Any:
+    if is_dataclass(value):
+        return {f.name: _describe_value(getattr(value, f.name)) for f in _counted_fields(value)}
+    return [_describe_value(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _hash_tensor(tensor: Tensor) -> str:

@@ -32,7 +32,7 @@ class Encoder(nn.Module):
     """Input columns to node embeddings: a sum of embeddings for categories, a linear map for features.
 
     Linear maps of the measures that the task's ``structure`` names and of the encodings of nodes are added.
-    ``encodings`` names those to read, of the task's; None: all.
+    ``encodings`` names those to read, of the task's (``structure``: all its measures); None: all.
     """
 
     def __init__(self, task: Task, channels: int, encodings: Sequence[str] | None = None) -> None:
@@ -45,7 +45,7 @@ class Encoder(nn.Module):
             self.register_buffer("starts", starts, persistent=False)
         else:
             self.linear = nn.Linear(task.in_channels, channels)
-        chosen = [i for i, name in enumerate(task.structure) if name in names]
+        chosen = [i for i, name in enumerate(task.structure) if {name, "structure"} & {*names}]
         self.structure = tuple(task.structure[i] for i in chosen)
         if self.structure:
             self.measured = nn.Linear(len(self.structure), channels, bias=False)

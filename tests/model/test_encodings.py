@@ -178,6 +178,7 @@ def test_an_encoder_reads_the_encodings_it_names() -> None:
         ((), (), 0, 0),
         (("degree",), ("degree",), 0, 0),
         (("laplacian", "size"), ("size",), 0, 3),
+        (("structure", "walks"), ("size", "degree"), 6, 0),
         (None, ("size", "degree"), 6, 3),
     ]
     for names, structure, walks, vectors in cases:

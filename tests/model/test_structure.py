@@ -149,7 +149,7 @@ def test_auto_is_nothing_where_neighbours_are_sampled() -> None:
     graph = small.transductive()
     assert gnas.load(graph, structure="auto").task.structure == ("degree",)
     assert gnas.load(graph, structure="auto", sample_neighbors=(4, 2)).task.structure == ()
-    with pytest.raises(InputError, match="structure cannot be measured"):
+    with pytest.raises(InputError, match="degree cannot be measured"):
         gnas.load(graph, structure="degree", sample_neighbors=(4, 2))
 
 
