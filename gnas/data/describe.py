@@ -148,6 +148,8 @@ def _describe_unused(benchmark: Benchmark) -> list[str]:
         names = [c.name for c in benchmark.encoding.edges] if benchmark.encoding else []
         width = train.edge_attr[:1].numel()
         lines.append(f"edge columns ({format_list(names, 6) or width}): stored but not used")
-    if train.pos is not None:
-        lines.append(f"pos ({format_count(train.pos[:1].numel(), 'column')}): stored but not used")
+    columns = benchmark.encoding.nodes if benchmark.encoding else ()
+    if train.pos is not None and not any(c.name.rstrip("0123456789") == "pos" for c in columns):
+        advice = "; the data option pos=yes makes them node features" if columns else ""
+        lines.append(f"pos ({format_count(train.pos[:1].numel(), 'column')}): stored but not used{advice}")
     return lines

@@ -71,7 +71,7 @@ def test_edges_can_be_left_out() -> None:
     found = gnas.load(graphs(edge_attr=kinds), edges="none")
     assert not found.task.reads_edges
     assert found.train.edge_attr is None
-    assert any("2 edge columns not used (edges=none): edge_attr0, edge_attr1" in note for note in found.notes)
+    assert "2 edge columns (edge_attr0, edge_attr1): edges=none" in str(found.describe())
     with pytest.raises(InputError, match="edges have no columns"):
         gnas.load(graphs(), edges="yes")
     with pytest.raises(InputError, match="edges is 'maybe'; choose yes"):
@@ -92,10 +92,10 @@ def test_positions_are_features_if_requested() -> None:
     data = graphs(pos=lambda i: torch.rand(3, 2))
     plain = gnas.load(data)
     assert plain.task.categories == (3,)
-    assert any("pos not used" in note and "pos=yes" in note for note in plain.notes)
+    assert "pos (2 columns): stored but not used; the data option pos=yes" in str(plain.describe())
     found = gnas.load(data, pos=True)
     assert found.task.in_channels == 3 + 2
-    assert not any("pos not used" in note for note in found.notes)
+    assert "not used" not in str(found.describe())
     new = encode_graphs(data, found.encoding, found.task).graphs
     torch.testing.assert_close(new.x[:, 3:], torch.cat([one.pos for one in data]))
     with pytest.raises(InputError, match="no positions"):

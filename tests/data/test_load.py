@@ -65,7 +65,7 @@ def test_extra_fields_are_kept():
     assert b.train.pos.shape == (b.train.num_nodes, 3)
     source, target = b.train.edge_index.long()
     assert torch.equal(b.train.edge_attr[:, 0], (source * 10 + target) / 2)
-    assert "edge columns (edge_attr): stored but not used" in b.describe()
+    assert b.task.edge_channels == 1
 
 
 def test_graphs_without_features_use_their_degree():

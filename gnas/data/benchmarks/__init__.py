@@ -98,6 +98,8 @@ def load_named(
     task = _standardise(dataset.facts.task, train) if dataset.standardise else dataset.facts.task
     if used:
         task = dataclasses.replace(task, edge_categories=dataset.edge_categories, edge_channels=dataset.edge_channels)
+    if used and not edge_attr:  # positions are among the features already
+        train, val, test = (dataclasses.replace(graphs, pos=None) for graphs in (train, val, test))
     lacking = used and not (dataset.edge_categories or dataset.edge_channels)
     benchmark = Benchmark(
         name,

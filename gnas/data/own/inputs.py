@@ -11,22 +11,17 @@ from gnas.errors import InputError
 
 
 def select_inputs(raw: RawGraphs, options: LoadOptions) -> RawGraphs:
-    """The columns that the options choose; a note names the others."""
-    notes = []
+    """The columns that the options choose; the others are named as left out."""
     if raw.edges and not use_edges(options.edges):
-        notes.append(
-            f"{format_count(len(raw.edges), 'edge column')} not used (edges=none): {format_list(list(raw.edges))}"
-        )
-        raw = dataclasses.replace(raw, edges={})
+        unused = f"{format_count(len(raw.edges), 'edge column')} ({format_list(list(raw.edges))}): edges=none"
+        raw = dataclasses.replace(raw, edges={}, left_out=(*raw.left_out, unused))
     if options.edges in (True, "yes") and not raw.edges:
         raise InputError("edges is yes, but the edges have no columns; leave the data option edges out")
     if options.pos:
         if raw.pos is None:
             raise InputError("pos is yes, but the graphs have no positions; leave the data option pos out")
         raw = _with_positions(raw)
-    elif raw.pos is not None:
-        notes.append("pos not used: positions are node features with the data option pos=yes")
-    return dataclasses.replace(raw, notes=(*raw.notes, *notes))
+    return raw
 
 
 def add_inputs(raw: RawGraphs, encoding: Encoding) -> RawGraphs:
