@@ -20,7 +20,7 @@ from gnas.model.task import Task
 
 SPLIT_NAMES = ("train", "val", "test")
 PATIENCE = 10  # epochs without a gain before the learning rate is reduced; PATTERN and CLUSTER have 5
-READER_VERSION = 2  # part of every fingerprint: raise it when the same file is read as other graphs
+READER_VERSION = 2  # part of the fingerprint of own data: raise it when the same file is read as other graphs
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,7 +79,7 @@ class Benchmark:
         hashes: dict[int, str] = {}  # splits may share tensors: each is hashed once
         splits = {name: _describe_split(graphs, hashes) for name, graphs in self.splits().items()}
         content = {
-            "reader": READER_VERSION,
+            "reader": 1 if self.encoding is None else READER_VERSION,
             "splits": splits,
             "task": _describe_value(self.task),
             "encoding": None if self.encoding is None else _describe_encoding(self.encoding),
