@@ -84,6 +84,7 @@ class GraphBatch:
     node_pe: Tensor | None = None  # [N, P] encodings of nodes: walks, then Laplacian eigenvectors
     edge_pe: Tensor | None = None  # [E, Q] encodings of edges: walks between the two ends
     graph_attr: Tensor | None = None  # [G, F] features of whole graphs, standardised
+    target_rows: Tensor | None = None  # row of the split's targets that each row of y is; padding is past the last one
     edge_order: Tensor | None = None  # position of each sorted edge in the caller's edge_index
 
     @property

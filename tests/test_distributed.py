@@ -24,7 +24,7 @@ HERE = Path(__file__).parent / "helpers"
 EXACT = 1e-9  # everything is float64
 METERED = 2e-6  # but the meters, which are float32
 APART = {"darts2": 1e-6}  # its difference quotient enlarges rounding a hundredfold
-SAME = (*together.SEARCHES, "trained", "classes", "gatedgcn", "resumed")
+SAME = (*together.SEARCHES, "trained", "classes", "labels", "gatedgcn", "resumed")
 
 
 def launch(*words: str, cwd: Path = HERE) -> subprocess.CompletedProcess:
@@ -58,7 +58,7 @@ def numbers(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def is_metered(path: str) -> bool:
-    return path.rsplit(".", 1)[-1].startswith(("train_", "val_", "test"))
+    return ".metrics." in path or path.rsplit(".", 1)[-1].startswith(("train_", "val_", "test"))
 
 
 @pytest.mark.parametrize("name", SAME)

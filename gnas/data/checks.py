@@ -226,5 +226,12 @@ def _check_targets(graphs: GraphSet, task: Task, where: str) -> None:
     y = graphs.targets()
     if classes and (y.is_floating_point() or (len(y) and not 0 <= int(y.min()) <= int(y.max()) < task.num_outputs)):
         raise InputError(f"{where}: y must hold classes 0..{task.num_outputs - 1}")
-    if not classes and not (y.is_floating_point() and bool(torch.isfinite(y).all())):
-        raise InputError(f"{where}: y must hold finite floats")
+    if classes:
+        return
+    known = ~torch.isnan(y) if task.num_outputs > 1 else torch.ones_like(y, dtype=torch.bool)
+    if not (
+        y.is_floating_point() and bool(torch.isfinite(y[known]).all()) and bool(known.reshape(len(y), -1).any(1).all())
+    ):
+        raise InputError(f"{where}: y must hold finite floats" + " or blanks (NaN)" * (task.num_outputs > 1))
+    if task.kind == "multilabel" and not bool(((y[known] == 0) | (y[known] == 1)).all()):
+        raise InputError(f"{where}: y must hold 0, 1 or blanks (NaN)")

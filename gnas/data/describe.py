@@ -127,9 +127,8 @@ def _describe_encodings(task: Task) -> list[str]:
 
 
 def _describe_task(task: Task) -> list[str]:
-    outputs = f"{task.num_outputs} classes"
-    if task.kind != "classification":
-        outputs = format_count(task.num_outputs, "target")
+    nouns = {"regression": "target", "multilabel": "label"}
+    outputs = format_count(task.num_outputs, nouns[task.kind]) if task.kind in nouns else f"{task.num_outputs} classes"
     if task.labels:
         outputs += f" ({format_list(task.labels)})"
     readout = f"; readout {task.readout}" if task.level == "graph" else ""

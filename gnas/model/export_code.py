@@ -141,7 +141,7 @@ def _constants(task: Task) -> list[str]:
 
 
 def _target_constants(task: Task) -> list[str]:
-    if task.kind == "classification":
+    if task.kind != "regression":
         return _listed("LABELS = [", map(quoted, task.labels), "]") if task.labels else []
     if not _factors(task):
         return []
@@ -258,7 +258,9 @@ def _summary(task: Task, cells: int) -> str:
 
 
 def _output(task: Task) -> str:
-    what = "The predicted value in its own unit" if task.kind == "regression" else "The logits of the classes"
+    what = "The predicted value in its own unit"
+    if task.kind != "regression":
+        what = f"The logits of the {'classes' if task.kind == 'classification' else 'labels'}"
     return f"{what}, one row for each {task.level}{', in the order of edge_index' if task.level == 'edge' else ''}."
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import math
 from dataclasses import dataclass, field
 
 import torch
@@ -12,30 +13,21 @@ from torch import Tensor
 from gnas.arch.stack import READOUTS
 from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch
+from gnas.model.losses import LOSSES, Total, class_weights, error_losses, label_losses, masked_mean
+from gnas.model.metrics import (
+    DEFAULT_METRICS,
+    KINDS,
+    METRIC_TABLE,
+    METRICS,
+    UNITS,
+    decimals,
+    higher_is_better,
+)
 from gnas.model.structure import MEASURES
 
+__all__ = ["KINDS", "LEVELS", "LOSSES", "METRICS", "READOUTS", "UNITS", "Task", "decimals", "higher_is_better"]
+
 LEVELS = ("graph", "node", "edge")
-KINDS = ("regression", "classification")
-LOSSES = {
-    "regression": ("l1", "mse"),
-    "classification": ("cross_entropy", "weighted_cross_entropy"),
-}
-METRICS = {
-    "regression": ("mae", "rmse"),
-    "classification": ("accuracy", "class_accuracy"),
-}
-UNITS = {"mae": "MAE", "rmse": "RMSE", "accuracy": "accuracy %", "class_accuracy": "class-averaged accuracy %"}
-
-Total = Callable[[Tensor], Tensor]
-
-
-def higher_is_better(metric: str) -> bool:
-    return metric in METRICS["classification"]
-
-
-def decimals(metric: str) -> int:
-    """Number of decimals of a metric: two for percentages, four for errors."""
-    return 2 if higher_is_better(metric) else 4
 
 
 def _alone(value: Tensor) -> Tensor:
@@ -49,7 +41,11 @@ class Task:
 
     ``categories`` holds the number of values of each categorical input column; with continuous input it is empty and
     ``in_channels`` counts the columns. ``center`` and ``scale`` standardise regression targets for training; losses are
-    computed in the standardised unit, metrics in the unit of the target. ``structure`` names measures that nodes read too
+    computed in the standardised unit, metrics in the unit of the target. Of several targets (a regression, or the labels of
+    ``multilabel``) ``y`` may hold NaN: such an entry is not known and does not count. ``positive_weight`` is the weight of
+    the positive entries of each label in the loss ``weighted_bce``. ``labels`` names classes, or several targets.
+
+    ``structure`` names measures that nodes read too
     (``gnas.model.structure``), ``structure_center`` and ``structure_scale`` standardise it.
 
     ``edge_categories`` or ``edge_channels`` describe ``edge_attr`` in the same way; both are empty if edges have no
@@ -77,6 +73,7 @@ class Task:
     walks: int = 0
     laplacian: int = 0
     edge_walks: int = 0
+    positive_weight: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         choose(self.level, LEVELS, "task level")
@@ -87,7 +84,7 @@ class Task:
         if not len(self.structure) == len(self.structure_center) == len(self.structure_scale):
             raise InputError("structure, structure_center and structure_scale must have one entry for each measure")
         object.__setattr__(self, "loss", self.loss or LOSSES[self.kind][0])
-        object.__setattr__(self, "metric", self.metric or METRICS[self.kind][0])
+        object.__setattr__(self, "metric", self.metric or DEFAULT_METRICS[self.kind])
         choose(self.loss, LOSSES[self.kind], f"{self.kind} loss")
         choose(self.metric, METRICS[self.kind], f"{self.kind} metric")
         if self.num_outputs < 1 or (self.kind == "classification" and self.num_outputs < 2):
@@ -96,12 +93,19 @@ class Task:
             raise InputError(
                 "a task reads either categories or in_channels continuous features; give exactly one of them"
             )
+        if len(self.positive_weight) not in (0, self.num_outputs):
+            raise InputError(f"positive_weight has {len(self.positive_weight)} entries for {self.num_outputs} outputs")
         if self.edge_categories and self.edge_channels:
             raise InputError("edges have either edge_categories or edge_channels continuous features, not both")
 
     @property
     def higher_is_better(self) -> bool:
-        return self.kind == "classification"
+        return higher_is_better(self.metric)
+
+    @property
+    def num_targets(self) -> int:
+        """Columns of ``y``."""
+        return 1 if self.kind == "classification" else self.num_outputs
 
     @property
     def reads_edges(self) -> bool:
@@ -114,7 +118,9 @@ class Task:
         return self.level == "graph" or "size" in self.structure
 
     def better(self, a: float, b: float) -> bool:
-        """Whether metric ``a`` beats ``b``."""
+        """Whether metric ``a`` beats ``b``; any value beats NaN."""
+        if math.isnan(b):
+            return not math.isnan(a)
         return a > b if self.higher_is_better else a < b
 
     # -- loss and metric: additive statistics on the device, finished on the host -----------------------------------
@@ -126,21 +132,24 @@ class Task:
         add up to the loss of the whole batch.
         """
         y, mask = self._targets(batch)
+        out = out if out.dtype == torch.float64 else out.float()
         if self.kind == "regression":
-            error = (out - self._standardised(y)).to(torch.float32 if out.dtype != torch.float64 else out.dtype)
-            return _masked_mean(error.abs() if self.loss == "l1" else error.square(), mask, total)
+            return masked_mean(error_losses(self.loss, out - self._standardised(y)), mask, total)
+        if self.kind == "multilabel":
+            weighted = self.loss == "weighted_bce" and self.positive_weight
+            weight = _constant(self.positive_weight, out.device, out.dtype) if weighted else None
+            return masked_mean(label_losses(out, y, weight), mask, total)
         target = y.long()
-        losses = F.cross_entropy(out.float() if out.dtype != torch.float64 else out, target, reduction="none")
+        losses = F.cross_entropy(out, target, reduction="none")
         if self.loss == "cross_entropy":
-            return _masked_mean(losses, mask, total)
-        weights = self._class_weights(target, mask, total)[target] * mask
+            return masked_mean(losses, mask, total)
+        weights = class_weights(target, mask, self.num_outputs, total)[target] * mask
         return (losses * weights).sum() / total(weights.sum()).clamp_min(1e-12)
 
-    def _class_weights(self, target: Tensor, mask: Tensor, total: Total) -> Tensor:
-        """(V - V_c) / V for the classes present in the batch, 0 for the absent ones."""
-        counts = total(mask.new_zeros(self.num_outputs).index_add_(0, target, mask))
-        rows = counts.sum()
-        return (rows - counts) / rows.clamp_min(1) * (counts > 0)
+    @property
+    def is_additive(self) -> bool:
+        """Whether the metric follows from sums over batches; otherwise it needs the outputs of a whole epoch."""
+        return METRIC_TABLE[self.metric].additive
 
     def statistics(self, out: Tensor, batch: GraphBatch, loss: Tensor) -> Tensor:
         """Additive statistics of one batch: loss, count, metric parts, per-batch metric, batches. See ``summary``."""
@@ -154,7 +163,10 @@ class Task:
         ).float()
 
     def summary(self, statistics: Tensor) -> dict[str, float]:
-        """Loss and metric from summed statistics, and the average of the metric per batch."""
+        """Loss and metric from summed statistics, and the average of the metric per batch.
+
+        A metric that is not additive is NaN here: ``gnas.training.meter`` computes it from the outputs.
+        """
         s = statistics.double().cpu()
         metric = self._metric(s[2:-2])
         return {
@@ -168,10 +180,14 @@ class Task:
         return 4 + (2 * self.num_outputs if self.metric == "class_accuracy" else 2)
 
     def _metric_parts(self, out: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+        if not self.is_additive:
+            return torch.stack([mask.sum() * torch.nan, mask.sum()])
         if self.kind == "regression":
             error = self.prediction(out) - y
-            error = (error.abs() if self.metric == "mae" else error.square()).mean(-1)
+            error = error.abs() if self.metric == "mae" else error.square()
             return torch.stack([(error * mask).sum(), mask.sum()]).detach()
+        if self.kind == "multilabel":
+            return torch.stack([(((out > 0) == (y > 0.5)) * mask).sum(), mask.sum()])
         right = (out.argmax(-1) == y).to(mask.dtype) * mask
         if self.metric == "accuracy":
             return torch.stack([right.sum(), mask.sum()])
@@ -185,23 +201,29 @@ class Task:
             # A class with no row in these statistics has recall 0, as in the benchmark this metric comes from.
             return 100 * (right / count.clamp_min(1)).mean()
         value = parts[0] / parts[1].clamp_min(1)
-        return {"mae": value, "rmse": value.sqrt(), "accuracy": 100 * value}[self.metric]
+        return {"rmse": value.sqrt(), "accuracy": 100 * value}.get(self.metric, value)
+
+    def known_targets(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """Targets ``[rows]`` (classes) or ``[rows, targets]``, and a float of 1 for each entry that counts."""
+        return self._targets(batch)
 
     def _targets(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         if batch.y is None:
             raise InputError("this batch has no targets y; a loss or a metric needs them")
-        y = batch.y
-        if self.kind == "regression":
-            y = (y if y.is_floating_point() else y.float()).reshape(y.size(0), -1)
-        if batch.target_mask is None:
-            return y, torch.ones(y.size(0), device=y.device)
-        mask = batch.target_mask.float()
-        # Rows that do not count can hold any value, even NaN, and 0 * NaN is NaN.
-        keep = batch.target_mask if y.dim() == 1 else batch.target_mask[:, None]
-        return torch.where(keep, y, torch.zeros_like(y)), mask
+        y, keep = batch.y, batch.target_mask
+        if self.kind == "classification":
+            if keep is None:
+                return y, torch.ones(y.size(0), device=y.device)
+            return torch.where(keep, y, torch.zeros_like(y)), keep.float()
+        y = (y if y.is_floating_point() else y.float()).reshape(y.size(0), -1)
+        # Entries that do not count can hold any value, even NaN, and 0 * NaN is NaN.
+        known = ~torch.isnan(y) if keep is None else ~torch.isnan(y) & keep[:, None]
+        return torch.where(known, y, torch.zeros_like(y)), known.float()
 
     def _standardised(self, y: Tensor) -> Tensor:
-        return (y - y.new_tensor(self.center)) / y.new_tensor(self.scale) if self._scaled else y
+        if not self._scaled:
+            return y
+        return (y - _constant(self.center, y.device, y.dtype)) / _constant(self.scale, y.device, y.dtype)
 
     @property
     def _scaled(self) -> bool:
@@ -210,10 +232,17 @@ class Task:
     def prediction(self, out: Tensor) -> Tensor:
         """The output in the unit of the target (regression), or logits unchanged."""
         if self.kind == "regression" and self._scaled:
-            return out * out.new_tensor(self.scale) + out.new_tensor(self.center)
+            return out * _constant(self.scale, out.device, out.dtype) + _constant(self.center, out.device, out.dtype)
         return out
 
+    def predicted_values(self, out: Tensor) -> Tensor:
+        """What metrics and people read: values in the unit of the target, or probabilities of classes or labels."""
+        if self.kind == "classification":
+            return out.softmax(-1)
+        return out.sigmoid() if self.kind == "multilabel" else self.prediction(out)
 
-def _masked_mean(values: Tensor, mask: Tensor, total: Total) -> Tensor:
-    rows = values if values.dim() == 1 else values.mean(-1)
-    return (rows * mask).sum() / total(mask.sum()).clamp_min(1)
+
+@functools.lru_cache(maxsize=64)
+def _constant(values: tuple[float, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
+    """The values on the device. They are copied once: a recorded step cannot copy from the host."""
+    return torch.tensor(values, device=device, dtype=dtype)

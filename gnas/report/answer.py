@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gnas.model.task import higher_is_better
+from gnas.model.metrics import decimals, higher_is_better
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.record import RunRecord, TrainingFigures, TrainingRecord
 from gnas.run.settings import config_value
@@ -88,10 +88,12 @@ def judge_row(metric: str, row: Row, rival: Row) -> Verdict:
 
 
 def _difference(metric: str, row: Row, rival: Row) -> str:
-    """The difference with its sign: in points of a percentage, or in percent of an error."""
+    """The difference with its sign: in points of a percentage, in percent of an error, or as it is."""
     difference = row.mean - rival.mean
-    if higher_is_better(metric):
+    if unit(metric).endswith("%"):
         text = f"{difference:+.2f}{SPACE}points"
+    elif higher_is_better(metric):
+        text = f"{difference:+.{decimals(metric)}f}"
     else:
         text = f"{100 * difference / rival.mean:+.1f}{SPACE}%" if rival.mean else f"{difference:+.4f}"
     return text.replace("-", "−")

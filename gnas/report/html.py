@@ -191,6 +191,8 @@ def _describe_task(data: Mapping[str, Any] | None) -> str:
     outputs = count(task["num_outputs"], "target")
     if task["kind"] == "classification":
         outputs = f"{task['num_outputs']} classes"
+    if task["kind"] == "multilabel":
+        outputs = count(task["num_outputs"], "label")
     inputs = f"{count(task['in_channels'], 'continuous feature')} per node"
     if task["categories"]:
         inputs = f"categorical node features with {join_words(list(map(str, task['categories'])))} values"

@@ -22,7 +22,7 @@ def direction(metric: str) -> str:
 
 
 def format_metric(metric: str, value: float | None) -> str:
-    """A value of the metric, with two decimals for percentages and four for errors."""
+    """A value of the metric, with two decimals for percentages and four for everything else."""
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value:.{decimals(metric)}f}"

@@ -20,7 +20,8 @@ from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.searches import best_of
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import Evaluator, PreciseNorms
-from gnas.training.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
+from gnas.training.loop import EpochLoop, Record, seeded, steps_per_epoch
+from gnas.training.meter import Meter
 from gnas.training.optim import adam, restore, set_rate, sgd, use_precision
 from gnas.training.sampling import open_store
 from gnas.training.store import Planned
@@ -112,7 +113,7 @@ class GradientSearch(EpochLoop):
         self.stores = [open_store(part, device) for part in self._parts()]
         self.store = self.stores[0]
         steps = steps_per_epoch(self.store, settings.batch_size)
-        self.meter = Meter(problem.task, device, steps)
+        self.meter = Meter(problem.task, device, steps, rows=self.store.num_rows)
         mode = mode_for(context.engine, *self.stores)
         self.engine = Engine(self._step, device, mode, parts=self.supernet.parts())
         self.evaluator = Evaluator(

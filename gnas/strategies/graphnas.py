@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from gnas.arch.graphnas import (
     ACTIVATIONS,
     AGGREGATORS,
@@ -21,6 +23,7 @@ from gnas.arch.graphnas import (
 from gnas.errors import InputError
 from gnas.fields import setting
 from gnas.model.graphnas import count_weights
+from gnas.model.metrics import UNITS, higher_is_better
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.controller import Controller, Draw, Reinforce
 from gnas.strategies.trial import TrialSettings
@@ -88,9 +91,13 @@ class _GraphNASTrials(TrialSearch):
 
     def reward(self, val_metric: float) -> float:
         """Between 0 and 1, higher for better networks whatever the unit of the metric."""
-        if self.problem.task.higher_is_better:
+        metric = self.problem.task.metric
+        if UNITS[metric].endswith("%"):
             return val_metric / 100
-        spread = float(self.problem.train.y.double().std(correction=0))
+        if higher_is_better(metric):
+            return max(val_metric, 0.0)
+        y = self.problem.train.targets().double()
+        spread = float(y[torch.isfinite(y)].std(correction=0))
         return 1 / (1 + val_metric / max(spread, 1e-12))
 
     def allowed(self, options: Sequence[int]) -> list[bool]:

@@ -17,7 +17,8 @@ from gnas.model.supernet import Supernet
 from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.training.engine import Engine, mode_for, take_turns
-from gnas.training.loop import EpochLoop, Meter, Record, seeded, steps_per_epoch
+from gnas.training.loop import EpochLoop, Record, seeded, steps_per_epoch
+from gnas.training.meter import Meter
 from gnas.training.optim import adam, autocast, restore
 from gnas.training.store import Capacity, Planned, Store
 
@@ -46,7 +47,7 @@ class OneShotTraining(EpochLoop):
         self.optimizer = adam(self.supernet.weights(), lr, 0.0, context.device)
         self.options = candidate_positions(problem.space)
         self.width = sum(len(link.candidates) for link in problem.space.links())
-        self.meter = Meter(problem.task, context.device, steps_per_epoch(store, batch_size))
+        self.meter = Meter(problem.task, context.device, steps_per_epoch(store, batch_size), rows=store.num_rows)
         mode = mode_for(context.engine, store)
         self.engine = Engine(self._step, context.device, mode, parts=self.supernet.parts())
 

@@ -16,7 +16,8 @@ from gnas.run.folder import Run
 from gnas.run.protocol import PRECISE_NORMS, PRECISION, PRECISIONS, TrainConfig
 from gnas.strategies.base import SearchContext
 from gnas.training.engine import take_turns
-from gnas.training.loop import NotFinite, Record
+from gnas.training.loop import Record
+from gnas.training.meter import NotFinite
 from gnas.training.sampling import open_store
 from gnas.training.store import Store
 from gnas.training.train import Trainer

@@ -22,7 +22,8 @@ from gnas.model.network import GraphModule
 from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.trial import TrialData, TrialSettings, judge_network
-from gnas.training.loop import NotFinite, Record, labels_of, step_labels
+from gnas.training.loop import Record, labels_of, step_labels
+from gnas.training.meter import NotFinite
 from gnas.training.optim import use_precision
 from gnas.training.store import Store
 

@@ -15,11 +15,13 @@ from torch import nn
 
 from gnas import distributed
 from gnas.graph import GraphSet
+from gnas.model.metrics import METRIC_TABLE, MetricValue
 from gnas.model.network import GraphModule
 from gnas.model.stacked import StackedBatchNorm
 from gnas.model.task import Task
 from gnas.training.engine import Engine, mode_for
-from gnas.training.loop import Meter, report_step, seeded
+from gnas.training.loop import report_step, seeded
+from gnas.training.meter import Meter
 from gnas.training.optim import autocast
 from gnas.training.sampling import open_store
 from gnas.training.store import Planned, Store
@@ -39,7 +41,7 @@ def evaluate(
 
 
 class Evaluator:
-    """Evaluates a model on a store repeatedly, with one recorded step."""
+    """Evaluates a model on a store repeatedly, with one recorded step. ``collect`` keeps outputs for :meth:`read_metrics`."""
 
     def __init__(
         self,
@@ -50,11 +52,12 @@ class Evaluator:
         precision: str = "float32",
         stream: Any = None,
         split: str = "",
+        collect: bool = False,
     ) -> None:
         self.model, self.store, self.precision = model, store, precision
         rank, size = distributed.share()
         self.plan = store.plan(batch_size)[rank::size]  # whole batches: their figures add up exactly
-        self.meter = Meter(model.task, store.device, len(self.plan), split)
+        self.meter = Meter(model.task, store.device, len(self.plan), split, store.num_rows, collect)
         self.engine = Engine(self._step, store.device, mode_for(mode, store), stream, model.parts())
 
     def _step(self, planned: Planned) -> None:
@@ -75,6 +78,11 @@ class Evaluator:
         self.model.train(was_training)
         return figures
 
+    def read_metrics(self) -> dict[str, MetricValue]:
+        """All metrics of the last call, if this evaluator collects outputs."""
+        with self.engine.on_stream():
+            return self.meter.read_metrics()
+
 
 def norms_of(model: nn.Module) -> list[StackedBatchNorm]:
     """The norms whose statistics can be recomputed."""
@@ -86,6 +94,8 @@ def lag_behind(task: Task, batches: float, evaluated: float) -> bool:
 
     Usually they score better: weights improve during the epoch, and evaluation has no dropout.
     """
+    if METRIC_TABLE[task.metric].signed:
+        return 1 - evaluated > (1 + WORSE_ERROR) * (1 - batches)
     if task.higher_is_better:
         return batches > (1 + WORSE) * evaluated
     return evaluated > (1 + WORSE_ERROR) * batches

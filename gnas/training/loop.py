@@ -12,12 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from gnas import distributed
-from gnas.errors import Interrupted, RunError
-from gnas.graph import GraphBatch
-from gnas.model.task import Task
+from gnas.errors import Interrupted
 from gnas.run.folder import Run
 from gnas.training.engine import Engine
 from gnas.training.store import Planned, Store
@@ -69,53 +66,6 @@ def report_step(labels: Mapping[str, Any] | None, epoch: int, epochs: int, step:
     if watcher is not None:
         known = None if labels is None else {**_STEP_LABELS.get(), **labels}
         watcher(Step(known, epoch, epochs, step, steps))
-
-
-WORDS = {"train": "training ", "val": "validation ", "test": "test ", "": ""}  # for the loss of a split
-
-
-class NotFinite(RunError):
-    """A loss became NaN or infinite."""
-
-
-class Meter:
-    """Losses and statistics of an epoch. They stay on the device and are read once, at its end."""
-
-    def __init__(self, task: Task, device: torch.device, steps: int, split: str = "train") -> None:
-        self.task, self.split = task, split
-        self.total = torch.zeros(task.num_statistics, device=device)
-        self.losses = torch.zeros(steps, device=device)
-        self.at = torch.zeros(1, dtype=torch.long, device=device)
-
-    def reset(self) -> None:
-        for tensor in (self.total, self.losses, self.at):
-            tensor.zero_()
-
-    def add(self, out: Tensor, batch: GraphBatch, loss: Tensor) -> None:
-        """Count one batch. The work is queued on the device; nothing is read back."""
-        self.total.add_(self.task.statistics(out.detach(), batch, loss))
-        self.losses.index_copy_(0, self.at, loss.detach()[None].to(self.losses.dtype))
-        self.at.add_(1)
-
-    def read(self, epoch: int) -> dict[str, float]:
-        """The epoch's figures; raises :class:`NotFinite` naming the first batch whose loss was not finite."""
-        bad = (~torch.isfinite(self.losses)).nonzero().flatten().tolist()
-        if distributed.any_of(bool(bad)):
-            bad = bad or [0]  # of an evaluation in another process
-            raise NotFinite(
-                f"the {WORDS[self.split]}loss is not finite at epoch {epoch + 1}, batch {bad[0] + 1}; "
-                "the last good checkpoint is kept: lower the learning rate, or clip gradients (clip=1.0)"
-            )
-        return self.task.summary(distributed.total(self.total))
-
-    def state(self) -> dict[str, Tensor]:
-        return {"total": distributed.total(self.total), "losses": self.losses, "at": self.at}
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        for name, value in state.items():
-            getattr(self, name).copy_(value)
-        if not distributed.is_first():
-            self.total.zero_()  # the first process holds the counts of all
 
 
 class EpochLoop:

@@ -30,7 +30,7 @@ class Predictions:
 
     ``index`` identifies the rows: the graph (for molecules its SMILES too) and, within it, the node, or the edge with its two
     ends. All numbers count from 0.
-    ``values`` holds class probabilities, or predicted targets in their own unit; ``names`` are the classes or targets.
+    ``values`` holds probabilities of classes or labels, or predicted targets in their own unit; ``names`` names them.
     ``notes`` name the inputs that were left out. ``network`` is the network that predicts, with its seed.
     """
 
@@ -111,7 +111,7 @@ def infer(
     for number, planned in enumerate(plan, start=1):
         batch = store.batch(planned.ids, planned.capacity)
         out = model(batch)[batch.target_mask]  # the rest is padding, other splits, or sampled neighbours
-        found.append(out.softmax(1).cpu() if task.kind == "classification" else task.prediction(out).cpu())
+        found.append(task.predicted_values(out).cpu())
         if on_progress is not None:
             on_progress("predicting, batches", number, len(plan))
     return torch.cat(found)

@@ -147,6 +147,10 @@ class SampledStore(Store):
     def __len__(self) -> int:
         return len(self.seeds)
 
+    @property
+    def num_rows(self) -> int:
+        return len(self.seeds)
+
     def plan(
         self,
         batch_size: int,
@@ -180,8 +184,15 @@ class SampledStore(Store):
             None if graphs.pos is None else graphs.pos[part.node],
             None if graphs.node_pe is None else graphs.node_pe[part.node],
             None if graphs.edge_pe is None else graphs.edge_pe[part.edge],
+            target_rows=self._target_rows(ids, count),
         )
         return batch if self.device.type == "cpu" else moved(batch, self.device)
+
+    def _target_rows(self, ids: Tensor, count: int) -> Tensor:
+        """Seeds come first and are counted among all seeds; their neighbours are past the last one."""
+        rows = torch.full((count,), len(self.seeds))
+        rows[: ids.numel()] = torch.searchsorted(self.seeds, ids)
+        return rows
 
 
 def _rows(graphs: GraphSet) -> tuple[Tensor, Tensor]:

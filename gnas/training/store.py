@@ -45,6 +45,11 @@ class Store:
         """Number of items: graphs, or seed nodes."""
         raise TypeError("a store defines __len__()")
 
+    @property
+    def num_rows(self) -> int:
+        """Number of target rows: ``GraphBatch.target_rows`` counts them."""
+        raise TypeError("a store defines num_rows")
+
     def plan(
         self,
         batch_size: int,
@@ -109,6 +114,10 @@ class GraphStore(Store):
 
     def __len__(self) -> int:
         return len(self.graphs)
+
+    @property
+    def num_rows(self) -> int:
+        return self.graphs.y.size(0)
 
     # -- planning an epoch: on the host, from its counts  -------------------------------------------------
 
@@ -192,7 +201,7 @@ class GraphStore(Store):
         each = torch.arange(capacity.nodes + 1, device=ids.device)
         ptr = torch.cat([nodes.ptr, nodes.ptr[-1:]]).int()
         members = Neighbors(nodes.place.int(), graph, ptr, nodes.place.int(), torch.minimum(each, nodes.ptr[-1]).int())
-        y, mask = self._targets(ids, nodes, edges, node, edge)
+        y, mask, rows = self._targets(ids, nodes, edges, node, edge)
         batch = GraphBatch(
             self.x[node],
             neighbors,
@@ -205,6 +214,7 @@ class GraphStore(Store):
             None if self.node_pe is None else self.node_pe[node],
             None if self.edge_pe is None else self.edge_pe[edge],
             None if self.graph_attr is None else self.graph_attr[self._graph_rows(ids)],
+            rows,
         )
         return batch if self.resident else moved(batch, self.device)
 
@@ -214,12 +224,12 @@ class GraphStore(Store):
 
     def _targets(
         self, ids: Tensor, nodes: _Places, edges: _Places, node: Tensor, edge: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         if self.level == "graph":
             rows = self._graph_rows(ids)
-            return self.y[rows], self.mask[rows]
+            return self.y[rows], self.mask[rows], rows
         rows, real = (node, nodes.real) if self.level == "node" else (edge, edges.real)
-        return self.y[rows], self.mask[rows] & real
+        return self.y[rows], self.mask[rows] & real, torch.where(real, rows, self.num_rows)
 
     def epoch(
         self, batch_size: int, generator: torch.Generator | None = None, padded: bool | None = None

@@ -7,7 +7,7 @@ import itertools
 import math
 import statistics
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -16,13 +16,15 @@ from torch import Tensor
 
 from gnas import distributed
 from gnas.data.benchmark import Benchmark
+from gnas.model.metrics import MetricValue
 from gnas.model.network import GraphModule
 from gnas.model.task import decimals
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import SETTLED, Evaluator, PreciseNorms, lag_behind, norms_of
-from gnas.training.loop import EpochLoop, Meter, Record, labelled, seeded, steps_per_epoch
+from gnas.training.loop import EpochLoop, Record, labelled, seeded, steps_per_epoch
+from gnas.training.meter import Meter
 from gnas.training.optim import adam, autocast, exponential_average, restore, set_rate, steps_taken, use_precision
 from gnas.training.sampling import open_store
 from gnas.training.store import Planned, Store
@@ -30,7 +32,11 @@ from gnas.training.store import Planned, Store
 
 @dataclass(frozen=True)
 class TrainResult:
-    """One trained network: its figures at the epoch with the best validation metric."""
+    """One trained network: its figures at the epoch with the best validation metric.
+
+    ``val`` and ``test`` are the metric that selects. ``metrics`` holds all metrics that fit the task, and ``per_target``
+    those of each target or class; None: not defined for these targets.
+    """
 
     seed: int
     test: float
@@ -43,6 +49,8 @@ class TrainResult:
     num_weights: int
     metric: str
     norms_lag: bool = False  # the running averages of batch norms lag behind the weights: see precise_norms
+    metrics: dict[str, dict[str, float | None]] = field(default_factory=dict, compare=False)  # of val and test, by name
+    per_target: dict[str, dict[str, dict[str, float | None]]] = field(default_factory=dict, repr=False, compare=False)
     history: list[Record] = field(default_factory=list, repr=False, compare=False)
     model: GraphModule | None = field(default=None, repr=False, compare=False)
 
@@ -96,7 +104,9 @@ class Trainer(EpochLoop):
         self.optimizer = adam(
             model.parameters(), config.lr, config.weight_decay, device, decoupled=config.optimizer == "adamw"
         )
-        self.meter = Meter(self.task, device, steps_per_epoch(stores["train"], config.batch_size))
+        self.meter = Meter(
+            self.task, device, steps_per_epoch(stores["train"], config.batch_size), rows=stores["train"].num_rows
+        )
         self.engine = Engine(self._step, device, mode_for(config.engine, stores["train"]), parts=self.model.parts())
         self.average = copy.deepcopy(model) if config.ema else None
         judged = self.model if self.average is None else self.average
@@ -111,10 +121,10 @@ class Trainer(EpochLoop):
         self.best_val, self.best_epoch = math.nan, 0
         self.rate, self.lowest, self.waited = config.lr, math.inf, 0
 
-    def _evaluator(self, split: str, mode: str) -> Evaluator:
-        config = self.config
+    def _evaluator(self, split: str, mode: str, collect: bool = False) -> Evaluator:
+        config, stream = self.config, self.engine.stream
         return Evaluator(
-            self.judged, self.stores[split], config.batch_size, mode, config.precision, self.engine.stream, split
+            self.judged, self.stores[split], config.batch_size, mode, config.precision, stream, split, collect
         )
 
     def plan(self) -> list[tuple[Planned, ...]]:
@@ -213,7 +223,9 @@ class Trainer(EpochLoop):
         with self.engine.on_stream():  # the stream that copies the weights of the best epoch
             self.judged.load_state_dict(self.best)
             self.model = self.judged  # the selected network
-            figures = {name: self._evaluator(name, "eager")(self.epoch) for name in ("train", "test")}
+            evaluators = {name: self._evaluator(name, "eager", name != "train") for name in ("train", "val", "test")}
+            figures = {name: evaluate(self.epoch) for name, evaluate in evaluators.items()}
+            metrics = {name: evaluators[name].read_metrics() for name in ("val", "test")}
         lag = self._norms_lag(figures["train"]["metric"])
         return TrainResult(
             seed=self.seed,
@@ -226,10 +238,19 @@ class Trainer(EpochLoop):
             seconds=round(self.seconds, 3),
             num_weights=sum(p.numel() for p in self.judged.parameters()),
             metric=self.task.metric,
+            metrics={split: {name: one.value for name, one in found.items()} for split, found in metrics.items()},
+            per_target={split: self._name_targets(found) for split, found in metrics.items()},
             norms_lag=lag,
             history=self.history,
             model=self.judged,
         )
+
+    def _name_targets(self, found: Mapping[str, MetricValue]) -> dict[str, dict[str, float | None]]:
+        """Metrics of each target or class by its name; empty for a single target."""
+        several = {name: one.per_target for name, one in found.items() if len(one.per_target) > 1}
+        names = self.task.labels if len(self.task.labels) == self.task.num_outputs else ()
+        names = names or tuple(str(k) for k in range(self.task.num_outputs))
+        return {name: dict(zip(names, values, strict=True)) for name, values in several.items()}
 
     def _norms_lag(self, evaluated: float) -> bool:
         """Whether the best epoch scored much better on its own batches than in evaluation; warns if so."""

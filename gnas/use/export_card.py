@@ -57,10 +57,9 @@ def _facts(network: Network, info: TrainedInfo) -> list[tuple[str, str]]:
 
 
 def _task(task: Task) -> str:
-    several = {"classification": f", {task.num_outputs} classes", "regression": f", {task.num_outputs} targets"}[
-        task.kind
-    ]
-    return f"{task.level} {task.kind}{several if task.num_outputs > 1 else ''}"
+    nouns = {"classification": "classes", "regression": "targets", "multilabel": "labels"}
+    several = f", {task.num_outputs} {nouns[task.kind]}" if task.num_outputs > 1 else ""
+    return f"{task.level} {task.kind}{several}"
 
 
 def _shown(task: Task, value: float) -> str:

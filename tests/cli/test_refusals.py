@@ -11,7 +11,7 @@ import torch
 from terminal import TINY, Ended, gnas, one_line
 
 from gnas.errors import InputError, Interrupted
-from gnas.training.loop import NotFinite
+from gnas.training.meter import NotFinite
 
 
 @pytest.mark.parametrize(

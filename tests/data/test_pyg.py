@@ -153,7 +153,6 @@ def test_targets_by_name():
         ({"x": "text"}, "graph 1: x"),
         ({"x": {}}, "graph 1: x holds object"),
         ({"y": None}, "graph 1: no y, which graph 0 has"),
-        ({"y": torch.tensor([float("nan")])}, "graph 1: no target (y is empty or nan)"),
         ({"y": torch.tensor([float("inf")])}, "graph 1: 'y' is inf"),
         ({"y": torch.rand(1, 2)}, "graph 1: y has 2 columns, but graph 0 has 1"),
         ({"edge_attr": torch.rand(6)}, "graph 0: no edge_attr, which graph 1 has"),

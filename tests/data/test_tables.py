@@ -81,7 +81,6 @@ def test_the_order_of_rows_and_the_kind_of_ids_do_not_matter(folder, tmp_path):
         ("edges.csv", 1, "graph_id,from,target,bond", "edges.csv: no column 'source'"),
         ("graphs.csv", 4, "1,0.5,train", "graphs.csv line 4: graph_id 1 is listed twice"),
         ("graphs.csv", 4, "2,0.5,trian", "graphs.csv line 4: split is 'trian'"),
-        ("graphs.csv", 4, "2,,train", "graph 2: no target (y is empty or nan)"),
         ("graphs.csv", 4, "2,inf,train", "graph 2: 'y' is inf"),
         ("graphs.csv", 1, "graph_id,split,extra", "graphs.csv line 2: split is '0.0'"),
     ],

@@ -36,7 +36,7 @@ class _Enough(Exception):
 
 def losses(threads: int, steps: int = STEPS) -> list[float]:
     """The losses of the first steps of a search on graphs large enough that PyTorch splits the work among threads."""
-    from gnas.training.loop import Meter
+    from gnas.training.meter import Meter
 
     seen: list[float] = []
     add = Meter.add

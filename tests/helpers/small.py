@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import torch
 from tiny import ring, tiny
 
 from gnas.arch import gap
@@ -24,6 +25,22 @@ def benchmark(kind: str = "regression") -> Benchmark:
             graph.y = graph.x.flatten()
     test = GraphSet.from_data(graphs, level=base.task.level)
     return Benchmark(f"small-{kind}", base.train, base.val, test, base.task, "tests")
+
+
+def multilabel() -> Benchmark:
+    """The same graphs with two labels: the target is above its median, and the number of nodes is even or blank."""
+    base = benchmark()
+    middle = base.train.y.median()
+
+    def with_labels(graphs: GraphSet) -> GraphSet:
+        even = (graphs.node_counts % 2 == 0).float()
+        even[::5] = torch.nan
+        return replace(graphs, y=torch.stack([(graphs.y.flatten() > middle).float(), even], dim=1))
+
+    train, val, test = map(with_labels, base.splits().values())
+    task = replace(base.task, kind="multilabel", num_outputs=2, loss="bce", metric="roc_auc", labels=("high", "even"))
+    task = replace(task, center=(0.0,), scale=(1.0,))
+    return Benchmark("small-multilabel", train, val, test, task, "tests")
 
 
 def transductive() -> Benchmark:

@@ -41,14 +41,19 @@ def searched(name: str, run: Run | None = None, sync_bn: bool = True, stop: int 
 
 def trained(name: str, kind: str = "regression", sync_bn: bool = True, **more: Any) -> dict[str, Any]:
     """A training: its figures and weights."""
-    bench = small.benchmark(kind)
+    bench = small.multilabel() if kind == "multilabel" else small.benchmark(kind)
     if kind == "classification":
         bench = replace(bench, task=replace(bench.task, loss="weighted_cross_entropy", metric="class_accuracy"))
     build = small.builder(bench) if name == "gnas" else lambda: baselines.build(name, bench.task, num_layers=2)
     result = train(build, bench, TrainConfig(epochs=3, batch_size=BATCH, sync_bn=sync_bn, **more), seed=3)
     assert result.model is not None
     weights = torch.cat([v.flatten().double() for v in result.model.state_dict().values()])
-    return {"weights": weights.tolist(), "history": tiny.untimed(result.history), "test": result.test}
+    return {
+        "weights": weights.tolist(),
+        "history": tiny.untimed(result.history),
+        "test": result.test,
+        "metrics": result.metrics,
+    }
 
 
 def sampled() -> dict[str, Any]:
@@ -97,6 +102,7 @@ def everything(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {name: searched(name) for name in SEARCHES}
     found["trained"] = trained("gnas", ema=0.9, clip=1.0)
     found["classes"] = trained("gnas", "classification")
+    found["labels"] = trained("gnas", "multilabel")
     found["gatedgcn"] = trained("gatedgcn")
     found["resumed"] = resumed(folder / "run")
     if distributed.size() > 1:

@@ -15,7 +15,10 @@ from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.model.encoder import Encoder
 from gnas.model.head import Head
+from gnas.model.metrics import METRIC_TABLE
 from gnas.model.task import LOSSES, METRICS, Task
+
+ADDITIVE = {kind: [name for name in names if METRIC_TABLE[name].additive] for kind, names in METRICS.items()}
 
 
 def batch_of(y: np.ndarray, mask: np.ndarray | None = None) -> GraphBatch:
@@ -68,14 +71,16 @@ def classification(loss: str, metric: str, out: np.ndarray, y: np.ndarray) -> tu
 
 def regression(loss: str, metric: str, out: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     error = out - y
-    value = np.abs(error).mean() if loss == "l1" else (error**2).mean()
+    size = np.abs(error)
+    values = {"l1": size, "mse": error**2, "huber": np.where(size <= 1, error**2 / 2, size - 0.5)}
+    value = values[loss].mean()
     return float(value), float(np.abs(error).mean() if metric == "mae" else np.sqrt((error**2).mean()))
 
 
 # -- losses and metrics ---------------------------------------------------------------------------------------------
 
 
-@given(st.integers(0, 10_000), st.sampled_from(LOSSES["classification"]), st.sampled_from(METRICS["classification"]))
+@given(st.integers(0, 10_000), st.sampled_from(LOSSES["classification"]), st.sampled_from(ADDITIVE["classification"]))
 @settings(max_examples=40, deadline=None)
 def test_classification(seed: int, loss: str, metric: str) -> None:
     rng = np.random.default_rng(seed)
@@ -90,7 +95,7 @@ def test_classification(seed: int, loss: str, metric: str) -> None:
         assert found["metric_per_batch"] == pytest.approx(wanted[1], rel=1e-5)
 
 
-@given(st.integers(0, 10_000), st.sampled_from(LOSSES["regression"]), st.sampled_from(METRICS["regression"]))
+@given(st.integers(0, 10_000), st.sampled_from(LOSSES["regression"]), st.sampled_from(ADDITIVE["regression"]))
 @settings(max_examples=40, deadline=None)
 def test_regression(seed: int, loss: str, metric: str) -> None:
     rng = np.random.default_rng(seed)
@@ -127,7 +132,7 @@ def test_class_accuracy_is_not_plain_accuracy() -> None:
     y = np.array([0] * 9 + [1])
     out = np.tile([1.0, 0.0], (10, 1))
     values = {}
-    for metric in METRICS["classification"]:
+    for metric in ADDITIVE["classification"]:
         task = Task("node", "classification", 2, in_channels=1, metric=metric)
         values[metric] = summary(task, (out, batch_of(y)))["metric"]
     assert values == {"accuracy": pytest.approx(90), "class_accuracy": pytest.approx(50)}
@@ -163,7 +168,7 @@ def test_a_batch_without_rows_counts_for_nothing() -> None:
     assert all(np.isfinite(value) for value in summary(task, empty).values())
 
 
-@pytest.mark.parametrize("loss", ["l1", "mse"])
+@pytest.mark.parametrize("loss", ["l1", "mse", "huber"])
 def test_not_a_number_in_rows_that_do_not_count_is_harmless(loss: str) -> None:
     y, mask = np.array([[1.0], [np.nan], [3.0], [np.inf]]), np.array([True, False, True, False])
     task = Task("graph", "regression", 1, in_channels=1, loss=loss, center=(2.0,), scale=(0.5,))
@@ -183,6 +188,43 @@ def test_labels_outside_the_classes_are_harmless_where_masked() -> None:
     wanted = classification("weighted_cross_entropy", "class_accuracy", out[mask], y[mask])
     found = summary(task, (out, batch_of(y, mask)))
     assert (found["loss"], found["metric"]) == pytest.approx(wanted, rel=1e-5)
+
+
+@given(st.integers(0, 10_000), st.sampled_from(["bce", "weighted_bce"]))
+@settings(max_examples=30, deadline=None)
+def test_labels(seed: int, loss: str) -> None:
+    rng = np.random.default_rng(seed)
+    rows, labels = int(rng.integers(2, 20)), int(rng.integers(1, 5))
+    out, y = scores(rng, rows, labels), rng.integers(0, 2, (rows, labels)).astype(float)
+    known, mask = rng.random((rows, labels)) < 0.7, rng.random(rows) < 0.8
+    known[0, 0] = mask[0] = True
+    weight = rng.uniform(0.5, 9, labels)
+    task = Task(
+        "graph", "multilabel", labels, in_channels=1, loss=loss, metric="accuracy", positive_weight=tuple(weight)
+    )
+    p = 1 / (1 + np.exp(-out))
+    each = -((weight if loss == "weighted_bce" else 1) * y * np.log(p) + (1 - y) * np.log(1 - p))
+    counts = known & mask[:, None]
+    found = summary(task, (out, batch_of(np.where(known, y, np.nan), mask)))
+    assert found["loss"] == pytest.approx(each[counts].mean(), rel=1e-5)
+    assert found["metric"] == pytest.approx(100 * ((out > 0) == y)[counts].mean(), rel=1e-5)
+
+
+@given(st.integers(0, 10_000), st.sampled_from(LOSSES["regression"]), st.sampled_from(["mae", "rmse"]))
+@settings(max_examples=30, deadline=None)
+def test_blank_entries_do_not_count(seed: int, loss: str, metric: str) -> None:
+    rng = np.random.default_rng(seed)
+    rows, targets = int(rng.integers(1, 20)), int(rng.integers(1, 4))
+    out, y, known = scores(rng, rows, targets), scores(rng, rows, targets), rng.random((rows, targets)) < 0.6
+    known[0, 0] = True
+    task = Task("graph", "regression", targets, in_channels=1, loss=loss, metric=metric)
+    blank = np.where(known, y, np.nan)
+    found = summary(task, (out, batch_of(blank)))
+    assert (found["loss"], found["metric"]) == pytest.approx(regression(loss, metric, out[known], y[known]), rel=1e-5)
+    given_out = torch.tensor(out, requires_grad=True)
+    task.loss_value(given_out, batch_of(blank)).backward()
+    assert given_out.grad[~torch.tensor(known)].abs().sum() == 0
+    assert bool(given_out.grad.isfinite().all())
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64])
@@ -230,6 +272,11 @@ def test_defaults_and_direction() -> None:
     assert not regression_task.better(0.2, 0.2)
     assert classes.better(90, 80)
     assert not classes.better(80, 80)
+    assert classes.better(1, float("nan"))
+    assert not classes.better(float("nan"), float("nan"))
+    labels = Task("graph", "multilabel", 12, categories=(3,))
+    assert (labels.loss, labels.metric, labels.higher_is_better) == ("bce", "roc_auc", True)
+    assert Task("graph", "regression", 1, in_channels=1, metric="r2").higher_is_better
 
 
 @pytest.mark.parametrize(
@@ -244,6 +291,9 @@ def test_defaults_and_direction() -> None:
         ({"kind": "classification"}, "cannot have 1 outputs"),
         ({"categories": (3,)}, "exactly one of them"),
         ({"in_channels": 0}, "exactly one of them"),
+        ({"kind": "multilabel", "loss": "cross_entropy"}, "bce, weighted_bce"),
+        ({"kind": "multilabel", "metric": "class_accuracy"}, "accuracy, f1, roc_auc, average_precision"),
+        ({"kind": "multilabel", "positive_weight": (1.0, 2.0)}, "2 entries for 1 outputs"),
     ],
 )
 def test_what_makes_no_sense_is_refused(change: dict, message: str) -> None:

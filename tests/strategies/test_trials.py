@@ -11,7 +11,7 @@ from gnas.run.folder import Run
 from gnas.strategies import Evolution, RandomSearch, SearchProblem, search
 from gnas.strategies.base import SearchContext
 from gnas.strategies.random import GenotypeTrials
-from gnas.training.loop import NotFinite
+from gnas.training.meter import NotFinite
 
 SMALL = {"epochs": 2, "batch_size": 6}
 

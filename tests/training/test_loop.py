@@ -17,7 +17,8 @@ from gnas.strategies import Darts, SearchProblem, SingleLevel
 from gnas.strategies.base import SearchContext
 from gnas.strategies.darts import DartsSearch
 from gnas.strategies.single_level import SingleLevelSearch
-from gnas.training.loop import EpochLoop, Meter, NotFinite, Step, steps_per_epoch, watching
+from gnas.training.loop import EpochLoop, Step, steps_per_epoch, watching
+from gnas.training.meter import Meter, NotFinite
 from gnas.training.store import GraphStore
 from gnas.training.train import Trainer
 

@@ -23,7 +23,8 @@ from gnas.strategies import Darts, SingleLevel, search
 from gnas.training import optim
 from gnas.training.engine import take_turns
 from gnas.training.evaluation import Evaluator, evaluate
-from gnas.training.loop import NotFinite, seeded
+from gnas.training.loop import seeded
+from gnas.training.meter import NotFinite
 from gnas.training.store import GraphStore
 from gnas.training.train import Spread, Trainer, TrainResult, train, train_seeds
 

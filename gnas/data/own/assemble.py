@@ -27,9 +27,11 @@ from gnas.data.own.options import LoadOptions
 from gnas.data.own.problems import find_problems
 from gnas.data.own.raw import RawGraphs
 from gnas.data.own.split import assign_splits, describe_split_rule, drop_unlabelled
+from gnas.data.own.targets import choose_metric, compute_target_moments, note_label_classes
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.model.encodings import fill_encodings
+from gnas.model.losses import positive_weights
 from gnas.model.task import Task
 
 SOURCES = {
@@ -54,11 +56,13 @@ def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
     marks = torch.from_numpy(codes if by_rows else rows.astype(np.int8) - 1)
     whole = _graph_set(raw, encoding, y, marks)
     splits = _by_rows(whole) if by_rows else _by_graphs(whole, codes)
-    task = _make_task(encoding, splits["train"], options)
+    metric, reasons = choose_metric(encoding, splits, options.metric)
+    task = _make_task(encoding, splits["train"], options, metric)
     check_splits(splits, task, describe_split_rule(raw, codes, options))
     unseen = (*note_fit(encoding, raw), *_unseen_notes(whole, splits["train"], encoding))
     inputs = (*_input_notes(raw, encoding), *unseen)
-    encoding = dataclasses.replace(encoding, reasons=(*encoding.reasons, *how))
+    labels = note_label_classes(encoding, splits)
+    encoding = dataclasses.replace(encoding, reasons=(*encoding.reasons, *reasons, *how))
     return Benchmark(
         options.name or raw.name,
         splits["train"],
@@ -66,7 +70,7 @@ def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
         splits["test"],
         task=task,
         source=SOURCES[raw.source],
-        notes=(*raw.notes, *oddities, *inputs, *left_out),
+        notes=(*raw.notes, *oddities, *inputs, *left_out, *labels),
         encoding=encoding,
         files=raw.files,
         left_out=raw.left_out,
@@ -171,7 +175,7 @@ def _by_rows(whole: GraphSet) -> dict[str, GraphSet]:
 
 def _by_graphs(whole: GraphSet, codes: Array) -> dict[str, GraphSet]:
     assert whole.mask is not None
-    mask = None if bool((whole.mask == 0).all()) else whole.mask == 0
+    mask = None if whole.level == "graph" or bool((whole.mask == 0).all()) else whole.mask == 0
     whole = dataclasses.replace(whole, mask=mask)
     return {
         name: whole.select(torch.from_numpy(np.flatnonzero(codes == code))) for code, name in enumerate(SPLIT_NAMES)
@@ -203,14 +207,13 @@ def _unseen_notes(whole: GraphSet, train: GraphSet, encoding: Encoding) -> list[
     return notes
 
 
-def _make_task(encoding: Encoding, train: GraphSet, options: LoadOptions) -> Task:
+def _make_task(encoding: Encoding, train: GraphSet, options: LoadOptions, metric: str) -> Task:
     center, scale = (0.0,), (1.0,)
     outputs = len(encoding.labels) or len(encoding.targets)
     y = train.targets()
     if encoding.kind == "regression" and options.standardise and len(y):
-        spread = y.double().std(0, correction=0)
-        center = tuple(y.double().mean(0).tolist())
-        scale = tuple(torch.where(spread > 0, spread, 1.0).tolist())
+        center, scale = compute_target_moments(y)
+    labels = encoding.labels or (encoding.targets if outputs > 1 else ())
     return Task(
         encoding.level,
         encoding.kind,
@@ -218,12 +221,13 @@ def _make_task(encoding: Encoding, train: GraphSet, options: LoadOptions) -> Tas
         encoding.categories,
         encoding.in_channels,
         options.loss or "",
-        options.metric or "",
+        metric,
         options.readout or "mean",
         center=center,
         scale=scale,
-        labels=encoding.labels,
+        labels=labels,
         graph_channels=len(encoding.graphs),
         edge_categories=encoding.edge_categories,
         edge_channels=encoding.edge_channels,
+        positive_weight=positive_weights(y) if options.loss == "weighted_bce" else (),
     )

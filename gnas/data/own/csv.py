@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,6 +68,16 @@ class Table:
             return cells, filled
         return typed, filled
 
+    def targets(self, names: Sequence[str], allow_text: bool) -> tuple[dict[str, Array], Array | None]:
+        """Target columns, and the rows that have a value (None: all). Of several columns, blank numbers become NaN."""
+        read = {name: self.values(name, allow_text) for name in names}
+        if len(read) > 1 and any(values.dtype.kind == "S" for values, _ in read.values()):
+            labelled = np.logical_and.reduce([filled for _, filled in read.values()])
+        else:
+            labelled = np.logical_or.reduce([filled for _, filled in read.values()]) if read else np.ones(0, bool)
+            read = {n: (_blank_to_nan(v, filled) if len(read) > 1 else v, filled) for n, (v, filled) in read.items()}
+        return {name: values for name, (values, _) in read.items()}, None if labelled.all() else labelled
+
     def features(self, name: str, allow_text: bool = False) -> Array:
         """A column with every cell filled in."""
         values, filled = self.values(name, allow_text)
@@ -85,6 +95,10 @@ class Table:
                 f"{self.place(row)}: column {name!r} holds {cells[row].decode()!r}, not a number like its other cells; "
                 f"correct it, or read it as text with the data option categorical={name} (of a target: kind=classification)"
             )
+
+
+def _blank_to_nan(values: Array, filled: Array) -> Array:
+    return values if filled.all() else np.where(filled, values, np.nan)
 
 
 def _integers(cells: Array) -> Array | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,12 +123,16 @@ def infer_encoding(raw: RawGraphs, kind: str | None = None, categorical: Categor
 
 
 def find_labelled_rows(raw: RawGraphs) -> Array:
-    """Target rows that have a value and, if the data has a split, belong to a part of it."""
+    """Target rows that have a value (one at least) and, if the data has a split, belong to a part of it."""
     rows = np.ones(raw.num_rows, bool) if raw.labelled is None else raw.labelled.copy()
-    for values in raw.targets.values():
-        if values.dtype.kind == "f":
-            rows &= ~np.isnan(values)
+    if raw.targets:
+        rows &= np.logical_or.reduce([find_known(values) for values in raw.targets.values()])
     return rows if raw.row_split is None else rows & (raw.row_split >= 0)
+
+
+def find_known(values: Array) -> Array:
+    """Entries of a target that are not blank."""
+    return ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
 
 
 def _infer_kind(raw: RawGraphs, rows: Array, requested: str | None) -> tuple[str, str]:
@@ -136,6 +141,9 @@ def _infer_kind(raw: RawGraphs, rows: Array, requested: str | None) -> tuple[str
         row = int(rows.argmax())
         what = f"{raw.target_place(row)}: target {texts[0]!r} is {format_value(raw.targets[texts[0]][row])}"
         raise InputError(f"{what}; regression needs numbers")
+    if requested == "multilabel":
+        _check_labels(raw, rows)
+        return requested, "kind as requested"
     if len(raw.targets) > 1:
         return _kind_of_many(raw, rows, requested, texts)
     ((name, values),) = raw.targets.items()
@@ -160,9 +168,39 @@ def _kind_of_many(raw: RawGraphs, rows: Array, requested: str | None, texts: Seq
     names = format_list(list(raw.targets))
     if requested != "regression" and not texts and _one_hot(raw, rows):
         return "classification", f"classification: {names} are one-hot"
+    labels = not texts and _find_other_label(raw, rows) is None
     if texts or requested == "classification":
-        raise InputError(f"several class targets ({names}): a task has one; name it with the data option target")
-    return "regression", f"regression: {len(raw.targets)} targets"
+        what = f"several class targets ({names}): a task has one; name it with the data option target"
+        raise InputError(f"{what}, or set kind=multilabel to predict all of them" if labels else what)
+    if labels and requested is None:
+        return "multilabel", f"multilabel: {len(raw.targets)} targets hold only 0 and 1{_count_blanks(raw, rows)}"
+    reason = "kind as requested" if requested else f"regression: {len(raw.targets)} targets"
+    return "regression", f"{reason}{_count_blanks(raw, rows)}"
+
+
+def _count_blanks(raw: RawGraphs, rows: Array) -> str:
+    """The end of a reason: how many entries are blank."""
+    blank = sum(int((~find_known(values[rows])).sum()) for values in raw.targets.values())
+    return f"; {blank:,} of {int(rows.sum()) * len(raw.targets):,} entries are blank and do not count" if blank else ""
+
+
+def _find_other_label(raw: RawGraphs, rows: Array) -> tuple[str, int] | None:
+    """The first target and row that hold neither 0, 1 nor a blank; None if there is none."""
+    for name, values in raw.targets.items():
+        if values.dtype.kind == "S":
+            return name, int(rows.argmax())
+        other = rows & find_known(values) & (values != 0) & (values != 1)
+        if other.any():
+            return name, int(other.argmax())
+    return None
+
+
+def _check_labels(raw: RawGraphs, rows: Array) -> None:
+    other = _find_other_label(raw, rows)
+    if other is not None:
+        name, row = other
+        what = f"{raw.target_place(row)}: target {name!r} is {format_value(raw.targets[name][row])}"
+        raise InputError(f"{what}; multilabel targets are 0, 1 or blank")
 
 
 def _one_hot(raw: RawGraphs, rows: Array) -> bool:
@@ -182,6 +220,10 @@ def _labels(raw: RawGraphs, rows: Array) -> tuple[str, ...]:
     return tuple(labels)
 
 
+def _place_at(raw: RawGraphs, rows: Array, k: int) -> str:
+    return raw.target_place(int(rows[k]))
+
+
 def format_label(value: Any) -> str:
     """A raw class as text: whole numbers without a point."""
     if isinstance(value, bytes):
@@ -190,7 +232,7 @@ def format_label(value: Any) -> str:
 
 
 def read_targets(encoding: Encoding, raw: RawGraphs) -> tuple[Array, Array]:
-    """Targets as class numbers (int64, -1 for none) or floats [rows, targets] (NaN for none), and which rows count."""
+    """Targets as class numbers (int64, -1 for none) or floats [rows, targets] (NaN for a blank), and which rows count."""
     missing = np.zeros(raw.num_rows, bool)
     if not raw.targets:
         empty = np.full(raw.num_rows, -1) if encoding.labels else np.full((raw.num_rows, len(encoding.targets)), np.nan)
@@ -201,9 +243,11 @@ def read_targets(encoding: Encoding, raw: RawGraphs) -> tuple[Array, Array]:
     values = list(raw.targets.values())
     if not encoding.labels:
         found = np.full((raw.num_rows, len(values)), np.nan, np.float32)
-        at = np.flatnonzero(rows)
+        if encoding.kind == "multilabel":
+            _check_labels(raw, rows)
         for i, (name, column) in enumerate(raw.targets.items()):
-            found[rows, i] = check_finite(column[rows], name, lambda k: raw.target_place(int(at[k])))
+            at = np.flatnonzero(rows & find_known(column))
+            found[at, i] = check_finite(column[at], name, partial(_place_at, raw, at))
         return found, rows
     if len(values) > 1:
         for name, column in raw.targets.items():

@@ -30,19 +30,18 @@ def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
         raise InputError(f"{table.file}: no rows; there are no molecules to learn from")
     column = find_smiles_column(table, options)
     names = _targets(table, column, options)
-    read = {n: table.values(n, options.text_labels) for n in names}
+    targets, labelled = table.targets(names, options.text_labels)
     split, groups = read_split_columns(table, options)
     texts = [cell.decode() for cell in table.columns[column].tolist()]
     graphs, keep, notes = _read_atoms(texts, table.place, options)
-    labelled = np.logical_and.reduce([filled for _, filled in read.values()])[keep] if read else None
     unused = [c for c in table.columns if c not in (column, *options.reserved, *names)]
     return RawGraphs(
         source="smiles",
         name=name,
         **graphs,
-        targets={n: values[keep] for n, (values, _) in read.items()},
+        targets={n: values[keep] for n, values in targets.items()},
         level="graph",
-        labelled=labelled,
+        labelled=None if labelled is None else labelled[keep],
         graph_split=None if split is None else split[keep],
         graph_groups=None if groups is None else groups[keep],
         smiles=tuple(texts[i] for i in keep),

@@ -64,7 +64,7 @@ def _number_units(raw: RawGraphs, by_rows: bool, rows: Array) -> tuple[Array, Ar
     The two directions of an edge are one unit. Rows without a target are left out.
     """
     if not by_rows:
-        units = np.arange(len(raw))
+        units = np.where(rows, np.arange(len(raw)), -1) if raw.level == "graph" else np.arange(len(raw))
     elif raw.level == "edge":
         ends = np.sort(raw.flat_edges(), axis=0)
         units = np.where(rows, ends[0] * int(raw.node_counts.sum()) + ends[1], -1)
@@ -128,18 +128,21 @@ def _describe_rule(rule: SplitRule, strata: Array | None, what: str, options: Lo
 
 
 def drop_unlabelled(raw: RawGraphs, codes: Array, rows: Array, by_rows: bool) -> tuple[Array, tuple[str, ...]]:
-    """Take rows without a target out of their split; a graph without a target is an error."""
+    """Take rows without a target out of their split, and graphs without a target out of the data."""
     notes = []
     if raw.level == "graph" and not rows.all():
-        row = int((~rows).argmax())
-        what = f"{raw.target_place(row)}: no target ({format_list(list(raw.targets))} is empty or nan)"
-        raise InputError(f"{what}, {format_count(int((~rows).sum()), 'graph')} in all; fill it in or remove them")
+        places = [raw.target_place(int(row)) for row in np.flatnonzero(~rows)[:3]]
+        more = ", ..." if (~rows).sum() > 3 else ""
+        what = f"{format_count(int((~rows).sum()), 'graph')} without a target ({format_list(list(raw.targets))})"
+        notes.append(f"{what}: left out ({', '.join(places)}{more})")
+        codes = np.where(rows, codes, -1)
     if raw.level != "graph" and not rows.all():
         notes.append(
             f"{format_count(int((~rows).sum()), raw.level)} without target or split: they are context and do not count"
         )
-    if not by_rows and (codes < 0).any():
-        notes.append(f"{format_count(int((codes < 0).sum()), 'graph')} in no split: left out")
+    unassigned = int((codes[rows] < 0).sum() if raw.level == "graph" else (codes < 0).sum())
+    if not by_rows and unassigned:
+        notes.append(f"{format_count(unassigned, 'graph')} in no split: left out")
     return np.where(rows, codes, -1) if by_rows else codes, tuple(notes)
 
 

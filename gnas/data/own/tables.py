@@ -140,9 +140,8 @@ def _read_targets(
     if not names:
         return {}, None
     table = folder.tables[level]
-    read = {n: table.values(n, text_labels) for n in names}
-    labelled = np.logical_and.reduce([filled for _, filled in read.values()])[order]
-    return {n: values[order] for n, (values, _) in read.items()}, None if labelled.all() else labelled
+    targets, labelled = table.targets(names, text_labels)
+    return {n: values[order] for n, values in targets.items()}, None if labelled is None else labelled[order]
 
 
 def _splits(folder: _Folder, level: str, order: Array, options: ReadOptions) -> dict[str, Any]:
