@@ -216,8 +216,9 @@ class Task:
                 return y, torch.ones(y.size(0), device=y.device)
             return torch.where(keep, y, torch.zeros_like(y)), keep.float()
         y = (y if y.is_floating_point() else y.float()).reshape(y.size(0), -1)
-        # Entries that do not count can hold any value, even NaN, and 0 * NaN is NaN.
-        known = ~torch.isnan(y) if keep is None else ~torch.isnan(y) & keep[:, None]
+        # Entries that do not count can hold any value, even NaN, and 0 * NaN is NaN. NaN as a single target is an error.
+        known = ~torch.isnan(y) if self.num_outputs > 1 else torch.ones_like(y, dtype=torch.bool)
+        known = known if keep is None else known & keep[:, None]
         return torch.where(known, y, torch.zeros_like(y)), known.float()
 
     def _standardised(self, y: Tensor) -> Tensor:

@@ -25,7 +25,8 @@ from gnas.run.protocol import TrainConfig
 from gnas.strategies.candidate import RaceCandidate
 from gnas.strategies.trial import TrialData
 from gnas.training.engine import take_turns
-from gnas.training.loop import NotFinite, Record
+from gnas.training.loop import Record
+from gnas.training.meter import NotFinite
 from gnas.training.optim import use_precision
 from gnas.training.train import Trainer
 

@@ -21,7 +21,8 @@ from gnas.strategies.race_standing import Entry, Standing
 from gnas.strategies.trial import TrialData
 from gnas.strategies.trials import TRIALS
 from gnas.strategies.weights import most_weights
-from gnas.training.loop import NotFinite, Record, labels_of, step_labels
+from gnas.training.loop import Record, labels_of, step_labels
+from gnas.training.meter import NotFinite
 from gnas.training.optim import use_precision
 from gnas.training.train import Trainer
 

@@ -194,7 +194,7 @@ def test_labels_outside_the_classes_are_harmless_where_masked() -> None:
 @settings(max_examples=30, deadline=None)
 def test_labels(seed: int, loss: str) -> None:
     rng = np.random.default_rng(seed)
-    rows, labels = int(rng.integers(2, 20)), int(rng.integers(1, 5))
+    rows, labels = int(rng.integers(2, 20)), int(rng.integers(2, 5))
     out, y = scores(rng, rows, labels), rng.integers(0, 2, (rows, labels)).astype(float)
     known, mask = rng.random((rows, labels)) < 0.7, rng.random(rows) < 0.8
     known[0, 0] = mask[0] = True
@@ -214,7 +214,7 @@ def test_labels(seed: int, loss: str) -> None:
 @settings(max_examples=30, deadline=None)
 def test_blank_entries_do_not_count(seed: int, loss: str, metric: str) -> None:
     rng = np.random.default_rng(seed)
-    rows, targets = int(rng.integers(1, 20)), int(rng.integers(1, 4))
+    rows, targets = int(rng.integers(1, 20)), int(rng.integers(2, 5))
     out, y, known = scores(rng, rows, targets), scores(rng, rows, targets), rng.random((rows, targets)) < 0.6
     known[0, 0] = True
     task = Task("graph", "regression", targets, in_channels=1, loss=loss, metric=metric)

@@ -208,7 +208,8 @@ def _unseen_notes(whole: GraphSet, train: GraphSet, encoding: Encoding) -> list[
 
 
 def _make_task(encoding: Encoding, train: GraphSet, options: LoadOptions, metric: str) -> Task:
-    center, scale = (0.0,), (1.0,)
+    center: tuple[float, ...] = (0.0,)
+    scale: tuple[float, ...] = (1.0,)
     outputs = len(encoding.labels) or len(encoding.targets)
     y = train.targets()
     if encoding.kind == "regression" and options.standardise and len(y):
