@@ -17,6 +17,7 @@ from gnas.arch.operation import Code
 from gnas.errors import InputError
 from gnas.model.cell import Cell
 from gnas.model.export_template import BODY, HEAD
+from gnas.model.feed_forward import FeedForward
 from gnas.model.network import GraphModule, Network
 from gnas.model.operations import OPERATIONS, Operation, variant
 from gnas.model.stacked import StackedBatchNorm, StackedLinear
@@ -63,6 +64,9 @@ def module_source(network: Network, about: str) -> str:
         summary=_summary(task, len(stack)),
         offsets=[sum(task.categories[:k]) for k in range(len(task.categories))],
         head=_head(network),
+        readout=network.head.readout,
+        ffn=config.ffn,
+        dropout=config.dropout,
         factors=_factors(task),
         measured=", ".join(MEASURED[name] for name in task.structure),
         measure_words=" and ".join(MEASURE_WORDS[name] for name in task.structure),
@@ -78,6 +82,12 @@ def as_exportable(model: GraphModule) -> Network:
     """Return the network, or raise an error if it cannot be exported."""
     if not isinstance(model, Network):
         raise InputError(f"only found networks are exported, and this is a {type(model).__name__}")
+    unknown = [*sorted(f"messages {name}" for name in model.plan.messages), *_unknown_input(model)]
+    if unknown:
+        raise InputError(
+            f"this network cannot be exported as a Python file yet: it has {', '.join(unknown)}; "
+            "predict with gnas (gnas predict, gnas.load_model)"
+        )
     used = {link.operation for cell in model.genotype for link in _live(cell)}
     missing = sorted(used - set(_codes(model)))
     if missing:
@@ -86,6 +96,14 @@ def as_exportable(model: GraphModule) -> Network:
             "predict with gnas (gnas predict, gnas.load_model), or search without them"
         )
     return model
+
+
+def _unknown_input(model: Network) -> list[str]:
+    """Parts of the input that exported code does not read."""
+    encoder, task = model.encoder, model.task
+    parts = {"encodings of nodes": encoder.pe is not None, "features of whole graphs": bool(task.graph_channels)}
+    parts["another choice of structure"] = encoder.structure != task.structure
+    return [name for name, there in parts.items() if there]
 
 
 def _codes(network: Network) -> dict[str, Code]:
@@ -215,8 +233,11 @@ def _cell(name: str, genotype: CellGenotype, config: CellConfig, codes: Mapping[
         values[link.target] = node
     branches = [values[node] for node in genotype.output_nodes()]
     width = f"{len(branches)} * channels" if config.fusion == "concat" and len(branches) > 1 else "channels"
-    layers.append(f"self.fuse = nn.Linear({width}, channels{', bias=False' if config.norm else ''})")
+    last = f"channels{', bias=False' if config.norm else ''})"
+    layers.append(f"self.fuse = nn.Linear({width}, {last if config.mlp == 1 else 'channels)'}")
+    layers += [f"self.fuse_second = nn.Linear(channels, {last}"] if config.mlp > 1 else []
     layers += ["self.norm = nn.BatchNorm1d(channels)"] if config.norm else []
+    layers += ["self.ffn = FeedForward(channels)"] if config.ffn else []
     steps += _fusion(branches, config)
     return ClassCode(name, _branches(str(genotype.tree())), tuple(layers), steps=tuple(steps))
 
@@ -229,12 +250,14 @@ def _fusion(branches: list[str], config: CellConfig) -> list[str]:
         before, after = ("torch.cat([", "], dim=1)") if config.fusion == "concat" else ("torch.stack([", "])")
         after += {"concat": "", "sum": ".sum(dim=0)", "mean": ".mean(dim=0)", "max": ".amax(dim=0)"}[config.fusion]
         lines = _listed(f"out = {before}", branches, after)
-    value = f"self.norm(self.fuse({name}))" if config.norm else f"self.fuse({name})"
+    value = f"self.fuse({name})" if config.mlp == 1 else f"self.fuse_second(F.relu(self.fuse({name})))"
+    value = f"self.norm({value})" if config.norm else value
     value = f"F.leaky_relu({value}, {config.slope!r})" if config.slope else f"F.relu({value})"
     if config.dropout:
         lines.append(f"out = {value}")
         value = f"F.dropout(out, {config.dropout!r}, self.training)"
-    return [*lines, f"return x + {value}" if config.residual else f"return {value}"]
+    value = f"x + {value}" if config.residual else value
+    return [*lines, f"return self.ffn({value})" if config.ffn else f"return {value}"]
 
 
 # -- before and after the cells ------------------------------------------------------------------------------------
@@ -287,9 +310,21 @@ def exported_views(model: GraphModule) -> dict[str, Tensor]:
         found |= _slices(cell.fuse, 0, f"cell_{number}.fuse.")
         if cell.norm is not None:
             found |= _slices(cell.norm, 0, f"cell_{number}.norm.")
+        if cell.fuse_second is not None:
+            found |= _slices(cell.fuse_second, 0, f"cell_{number}.fuse_second.")
+        if cell.ffn is not None:
+            found |= _feed_forward(cell.ffn, f"cell_{number}.ffn.")
     for number, layer in enumerate(network.head.layers):  # a ReLU is between two layers of the exported head
         found |= {f"head.{2 * number}.{name}": value for name, value in layer.state_dict().items()}
     return found
+
+
+def _feed_forward(ffn: FeedForward, prefix: str) -> dict[str, Tensor]:
+    layers = {"first": ffn.first, "second": ffn.second}
+    found = {
+        f"{prefix}{one}.{name}": value for one, layer in layers.items() for name, value in layer.state_dict().items()
+    }
+    return found if ffn.norm is None else found | _slices(ffn.norm, 0, f"{prefix}norm.")
 
 
 def _slices(module: nn.Module, row: int, prefix: str) -> dict[str, Tensor]:

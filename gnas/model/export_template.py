@@ -85,6 +85,29 @@ class {{ one.name }}(nn.Module):
 
 
 {% endfor %}
+{% if ffn %}
+class FeedForward(nn.Module):
+    """What follows a cell: two linear layers, added to their input{{ ", and batch norm" if norm }}."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Linear(channels, 2 * channels)
+        self.second = nn.Linear(2 * channels, channels)
+{% if norm %}
+        self.norm = nn.BatchNorm1d(channels)
+{% endif %}
+
+    def forward(self, h: Tensor) -> Tensor:
+{% if dropout %}
+        hidden = F.dropout(F.relu(self.first(h)), {{ dropout }}, self.training)
+        out = h + F.dropout(self.second(hidden), {{ dropout }}, self.training)
+{% else %}
+        out = h + self.second(F.relu(self.first(h)))
+{% endif %}
+        return {{ "self.norm(out)" if norm else "out" }}
+
+
+{% endif %}
 {% for cell in cells %}
 class {{ cell.name }}(nn.Module):
     """{{ cell.doc }}"""
@@ -147,7 +170,11 @@ class Model(nn.Module):
         h = self.cell_{{ loop.index }}(h, edge_index)
 {% endfor %}
 {% if task.level == "graph" %}
-        h = scatter(h, batch, reduce="{{ task.readout }}")
+{% if readout == "mean_max" %}
+        h = torch.cat([scatter(h, batch, reduce="mean"), scatter(h, batch, reduce="max")], dim=1)
+{% else %}
+        h = scatter(h, batch, reduce="{{ readout }}")
+{% endif %}
 {% elif task.level == "edge" %}
         source, target = edge_index
         h = torch.cat([h[source], h[target]], dim=1)

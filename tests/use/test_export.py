@@ -25,7 +25,9 @@ from trained import CLASSES, GENOTYPE, TASK, keep, network
 from gnas.arch import gap
 from gnas.arch.genotype import Genotype
 from gnas.arch.operation import Code
+from gnas.arch.recipes import RECIPES, recipe
 from gnas.arch.space import SearchSpace
+from gnas.arch.stack import Stack
 from gnas.data.encoding import Column, Encoding
 from gnas.errors import InputError
 from gnas.graph import Neighbors
@@ -75,6 +77,11 @@ def cases() -> dict[str, Network]:
         columns = ((), (5,), (5, 3))[seed // 2 % 3]
         asked = task(level, what, columns, ("mean", "sum", "max")[seed // 4 % 3])
         found[f"{kind}-{level}-{seed}"] = network(asked, sampled(seed, kind), seed)
+    for readout in ("sum", "max", "mean_max"):
+        stack = Stack(ffn=True, mlp=2, readout=readout)
+        found[f"stack-{readout}"] = network(task(), dataclasses.replace(sampled(4, "bare"), stack=stack))
+    std = dataclasses.replace(gap.genotype("[identity | std | symmetric]"), stack=Stack(ffn=True, dropout=0.1))
+    found["stack-std"] = network(task("node"), std)
     for name in gap.ZOO:
         found[f"zoo-{name}"] = network(task("node"), gap.zoo(name, 2))
         found[f"zoo-{name}-bare"] = network(task(), gap.zoo(name, 2, "bare"))
@@ -296,6 +303,13 @@ def test_nothing_is_overwritten_without_force(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="this is a file"):
         export_run(tmp_path / "run", out / "notes.txt", force=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "run"]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_networks_with_messages_are_refused_in_one_line(name: str) -> None:
+    bonds = dataclasses.replace(task(), edge_channels=2)
+    with pytest.raises(InputError, match="cannot be exported as a Python file yet: it has messages"):
+        module_source(network(bonds, recipe(name, 2)), "a test")
 
 
 def test_only_found_networks_of_known_operations_are_exported(tmp_path: Path) -> None:
