@@ -35,6 +35,8 @@ class Column:
     size: int = 0  # number of categories; 0 for a continuous column
     values: tuple[str | int, ...] = ()
     other: bool = False
+    center: float = 0.0  # a continuous column is read as (value - center) / scale
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         choose(self.kind, COLUMN_KINDS, "column kind")
@@ -52,7 +54,9 @@ class Column:
     def read(self, values: Array, place: Place) -> Array:
         """Category numbers (int64) or features (float32) of raw ``values``; ``place`` says where a row came from."""
         if self.kind == "continuous" or (values.dtype.kind == "S" and self.kind != "vocabulary"):
-            return check_finite(values, self.name, place)
+            numbers = check_finite(values, self.name, place)
+            plain = self.center == 0 and self.scale == 1
+            return numbers if plain else ((numbers.astype(np.float64) - self.center) / self.scale).astype(np.float32)
         codes = self.codes(values)
         if self.other:
             return np.where(codes < 0, self.size - 1, codes)
@@ -184,8 +188,14 @@ def _read_column(values: Mapping[str, Any]) -> Column:
     entries = tuple(values["values"])
     if not (all(type(v) is str for v in entries) or all(type(v) is int and abs(v) < 2**63 for v in entries)):
         raise InputError(f"column {values['name']!r}: values must be all texts or all whole numbers")
-    other = bool(values.get("other", False))
-    return Column(str(values["name"]), str(values["kind"]), int(values["size"]), entries, other)
+    other, center, scale = (
+        bool(values.get("other", False)),
+        float(values.get("center", 0)),
+        float(values.get("scale", 1)),
+    )
+    if not (np.isfinite(center) and 0 < scale < np.inf):
+        raise InputError(f"column {values['name']!r}: center and scale must be finite numbers, scale above 0")
+    return Column(str(values["name"]), str(values["kind"]), int(values["size"]), entries, other, center, scale)
 
 
 def _read_feature(values: Mapping[str, Any]) -> Feature:

@@ -53,7 +53,10 @@ def test_numbers_and_weights_of_edges_are_features() -> None:
     found = gnas.load(graphs(edge_attr=kinds, edge_weight=lengths))
     assert found.task.edge_channels == 3 + 2 + 1
     assert [c.name for c in found.encoding.edges] == ["edge_attr0", "edge_attr1", "edge_weight"]
-    assert found.train.edge_attr.is_floating_point()
+    weights = found.train.edge_attr[:, -1].double()  # standardised over train; categories are one-hot
+    torch.testing.assert_close(weights.mean(), torch.tensor(0.0, dtype=torch.float64), atol=1e-6, rtol=0)
+    torch.testing.assert_close(weights.std(correction=0), torch.tensor(1.0, dtype=torch.float64))
+    assert set(found.train.edge_attr[:, :-1].unique().tolist()) == {0.0, 1.0}
 
 
 def test_networkx_weights() -> None:

@@ -26,9 +26,23 @@ def fit_encoding(encoding: Encoding, raw: RawGraphs, train: Array | None) -> Enc
         before, after = describe_columns(encoding.nodes), describe_columns(nodes)
         reasons = tuple(after if reason == before else reason for reason in encoding.reasons)
         encoding = replace(encoding, nodes=nodes, edges=edges, reasons=reasons)
+    edges = tuple(_standardise(c, raw.edges[c.name], _rows(train, raw.edge_counts)) for c in encoding.edges)
+    encoding = replace(encoding, edges=edges)
     if raw.graphs and raw.level != "graph":
         raise InputError(f"features of whole graphs need targets of graphs; the targets are of {raw.level}s")
     return replace(encoding, graphs=_fit_features(raw.graphs, train), smiles=raw.smiles_column)
+
+
+def _standardise(column: Column, values: Array, rows: Array | None) -> Column:
+    """A continuous column of edges with the mean and the spread of train; node features stay as they are."""
+    known = values if rows is None else values[rows]
+    if column.categorical or not len(known) or values.dtype.kind == "S":
+        return column
+    with np.errstate(invalid="ignore", over="ignore"):
+        center, scale = float(np.mean(known, dtype=np.float64)), float(np.std(known, dtype=np.float64))
+    if not (np.isfinite(center) and np.isfinite(scale)):
+        return column  # read_columns names the value that is not finite
+    return replace(column, center=center, scale=scale or 1.0)
 
 
 def note_fit(encoding: Encoding, raw: RawGraphs) -> list[str]:
