@@ -16,7 +16,7 @@ PACKAGE = Path(gnas.__file__).parent
 ORDER = [
     *("errors", "fields", "files", "arch", "plugins", "distributed", "graph", "tensors", "kernels", "model"),
     *("data", "run"),
-    *("training", "jobs", "strategies", "compare", "workflow", "cost", "use", "report", "paper", "cli"),
+    *("training", "jobs", "strategies", "compare", "workflow", "folds", "cost", "use", "report", "paper", "cli"),
 ]
 TORCH_FREE = ("errors", "fields", "files", "arch")  # what a network is, as values
 

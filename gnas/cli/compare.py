@@ -18,6 +18,7 @@ EXAMPLES = (
     "gnas compare cluster-mini --baselines gcn,gin --seeds 41,95",
     "gnas compare zinc --baselines all --found runs/zinc-single-level-seed0 --found runs/zinc-random-seed0",
     "gnas compare zinc --baselines all --seeds 41,95,12,35 --on local:4",
+    "gnas compare molecules.csv --target logP --baselines gcn,gin --folds 5",
     "gnas compare cluster-mini --strategies all --seeds 0,1,2 --budget-epochs 80",
 )
 STRATEGIES = "With --strategies"
@@ -75,6 +76,7 @@ def compare(
     change: o.Change = None,
     target: o.Target = None,
     data: o.DataOption = None,
+    folds: o.Folds = None,
     data_root: o.DataRoot = None,
     device: o.Device = None,
     on: o.On = None,
@@ -95,6 +97,7 @@ def compare(
     """
     with Screen(as_json, quiet).waiting("starting"):
         from gnas.cli import strategies as searches
+        from gnas.cli.folds import with_folds
         from gnas.cli.networks import read_network
         from gnas.cli.prepare import prepare_run
         from gnas.cli.workers import workers
@@ -104,8 +107,8 @@ def compare(
     names = () if strategies is None else searches.strategy_names(strategies)
     asked = searches.Asked(names, budget_epochs, trial_epochs, derivations)
     if strategies is not None:
-        searches.refuse(found=found, baselines=baselines, epochs=epochs)
-    prepared = prepare_run("compare", context.params, name=("strategies" if names else "compare",))
+        searches.refuse(found=found, baselines=baselines, epochs=epochs, folds=folds)
+    prepared = prepare_run("compare", with_folds(context.params), name=("strategies" if names else "compare",))
     asked = asked.with_saved(prepared.saved_options.get("strategies"))
     if not asked.names:
         searches.refuse(budget_epochs=budget_epochs, trial_epochs=trial_epochs, derivations=derivations)
@@ -113,11 +116,16 @@ def compare(
         if asked.names:
             searches.run_strategies(prepared, asked, usual_seeds=seeds is None and not prepared.saved_options)
         else:
-            run_compare(prepared, found or [], layers=cells)
+            run_compare(prepared, found or [], layers=cells, data_root=data_root)
 
 
-def candidates(prepared: PreparedRun, found_in: list[Path], layers: int | None) -> list[Candidate]:
-    """The networks that take part, each with a remark where it differs from the first."""
+def candidates(
+    prepared: PreparedRun, found_in: list[Path], layers: int | None, collect: bool = True
+) -> list[Candidate]:
+    """The networks that take part, each with a remark where it differs from the first.
+
+    ``collect`` uses trainings of the same data that the runs of found networks have.
+    """
     from gnas.cli.networks import collect_trainings, is_name, num_weights, read_network, remarked, run_settings
     from gnas.workflow import found, hand_made, train_config
 
@@ -139,7 +147,7 @@ def candidates(prepared: PreparedRun, found_in: list[Path], layers: int | None) 
     problems: dict[Path, str] = {}
     for entry, own in entries:
         remark = ""
-        for run in (run for run in (found_in if own is None else [own]) if run.is_dir()):
+        for run in (run for run in (found_in if own is None else [own]) if collect and run.is_dir()):
             there = "gnas" if own is not None else entry.name
             taken = collect_trainings(run, there, entry, config, settings.training.seeds, benchmark, prepared.folder)
             remark = "trained before" if taken.complete else remark
@@ -151,15 +159,20 @@ def candidates(prepared: PreparedRun, found_in: list[Path], layers: int | None) 
     return finished
 
 
-def run_compare(prepared: PreparedRun, found_in: list[Path], layers: int | None) -> None:
-    """Train or collect, rank, keep and print."""
+def run_compare(prepared: PreparedRun, found_in: list[Path], layers: int | None, data_root: Path | None) -> None:
+    """Train or collect, rank, keep and print; on each fold if there are several."""
     from gnas.cli import show
+    from gnas.cli.folds import run_compare_folds
     from gnas.cli.job import train_and_rank, training_run, write_report
     from gnas.errors import InputError
+    from gnas.folds import count_folds
 
     screen = prepared.screen
     if not (found_in or prepared.settings.training.baselines):
         raise InputError("nothing to compare: name --baselines or --found")
+    if count_folds(prepared.settings):
+        run_compare_folds(prepared, data_root, candidates(prepared, found_in, layers, collect=False))
+        return
     prepared.lock_folder()
     with training_run(prepared, "compare") as run:
         board = train_and_rank(prepared, run, candidates(prepared, found_in, layers))

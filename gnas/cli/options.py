@@ -41,6 +41,16 @@ DataOption = Annotated[
     ),
 ]
 
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        "--folds",
+        metavar="K",
+        min=2,
+        help="Cross-validation: K test folds, each with a run of its own; mean and spread over the folds.",
+        rich_help_panel=DATA,
+    ),
+]
 SampleNeighbors = Annotated[
     str | None,
     typer.Option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
@@ -111,7 +111,19 @@ def describe_record(record: Record, metric: str) -> str:
 
 def stage_key(labels: Mapping[str, Any]) -> str:
     """The key of the stage that a record, or the labels of a step, belong to."""
-    return f"train {labels['model']}" if "model" in labels else str(labels.get("stage", "search"))
+    key = f"train {labels['model']}" if "model" in labels else str(labels.get("stage", "search"))
+    return f"fold {labels['fold']}: {key}" if "fold" in labels else key
+
+
+def repeat_for_folds(plan: Sequence[Stage], folds: int) -> list[Stage]:
+    """The stages of a job once for each fold."""
+    return [
+        replace(
+            stage, key=f"fold {fold}: {stage.key}", label=f"fold {fold}: {stage.label}", epochs={}, within={}, _last={}
+        )
+        for fold in range(1, folds + 1)
+        for stage in plan
+    ]
 
 
 class Stages:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "gnas search cluster-mini",
     "gnas search molecules.csv --target logP --strategy race --time 10m",
+    "gnas search molecules.csv --target logP --folds 5 --on local:2",
     "gnas search zinc --preset paper --device cuda --out runs/zinc",
 )
 
@@ -40,6 +41,7 @@ def search(
     change: o.Change = None,
     target: o.Target = None,
     data: o.DataOption = None,
+    folds: o.Folds = None,
     sample_neighbors: o.SampleNeighbors = None,
     data_root: o.DataRoot = None,
     device: o.Device = None,
@@ -57,12 +59,17 @@ def search(
 ) -> None:
     """Find a network for your graphs, train it, compare it with hand-made ones, and write a report."""
     with Screen(as_json, quiet).waiting("starting"):
+        from gnas.cli.folds import run_search_folds, with_folds
         from gnas.cli.prepare import prepare_run
         from gnas.cli.workers import workers
+        from gnas.folds import count_folds
 
-    prepared = prepare_run("search", context.params, name=("{strategy}", "seed{seed}"))
+    prepared = prepare_run("search", with_folds(context.params), name=("{strategy}", "seed{seed}"))
     with workers(prepared, context.params) as prepared:
-        run_search(prepared)
+        if count_folds(prepared.settings):
+            run_search_folds(prepared, data_root)
+        else:
+            run_search(prepared)
 
 
 def run_search(prepared: PreparedRun) -> None:

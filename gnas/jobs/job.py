@@ -22,7 +22,7 @@ Function = Callable[..., Any]
 FUNCTIONS = (
     *("gnas.compare.networks.training_job", "gnas.compare.strategies.strategy_job", "gnas.paper.schedule.run_job"),
     *("gnas.strategies.searches.search_job", "gnas.strategies.trials.trial_job"),
-    "gnas.strategies.race_job.race_job",
+    *("gnas.strategies.race_job.race_job", "gnas.folds.search_job", "gnas.folds.compare_job"),
 )
 
 

@@ -12,7 +12,8 @@ from gnas.run.settings import config_value
 from gnas.run.strategy_curves import StrategyComparison
 from gnas.run.words import SPACE, count, duration, format_metric, format_spread, join_words, name_metric, unit
 
-Verdict = Literal["better", "worse", "the same", "within the spread over the seeds"]
+WITHIN = "within the spread over the "
+Verdict = Literal["better", "worse", "the same", "within the spread over the seeds", "within the spread over the folds"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,10 @@ def describe_run(run: RunRecord) -> list[str]:
         sentences.append(_describe_rounds(run))
     row = found_row(run.leaderboard)
     if run.leaderboard and row:
-        sentences.append(_describe_quality(run.leaderboard, row, "it" if sentences else "the network"))
+        if row.folds:
+            sentences.append(_describe_folds(run, row))
+        subject = "the procedure" if row.folds else "it" if sentences else "the network"
+        sentences.append(_describe_quality(run.leaderboard, row, subject))
         sentences.append(_describe_time(run, row))
     else:
         sentences.append(_describe_progress(run))
@@ -47,7 +51,7 @@ def list_facts(run: RunRecord) -> list[Fact]:
     row, rival = found_row(run.leaderboard), best_baseline(run.leaderboard)
     if row:
         metric = run.metric
-        spread = f"± {format_metric(metric, row.std)} over {row.seeds} seeds" if row.seeds > 1 else "one seed"
+        spread = f"± {format_metric(metric, row.std)} over {row.describe_runs()}" if row.runs > 1 else "one seed"
         facts.append(Fact(format_metric(metric, row.mean), f"test {unit(metric)}", spread))
         if rival:
             difference = _difference(metric, row, rival)
@@ -79,9 +83,12 @@ def search_seconds(run: RunRecord) -> float | None:
 
 
 def judge_row(metric: str, row: Row, rival: Row) -> Verdict:
-    """How a network compares with another. A difference below the standard deviation over the seeds does not count."""
-    if row.seeds > 1 and rival.seeds > 1 and abs(row.mean - rival.mean) <= max(row.std, rival.std):
-        return "within the spread over the seeds"
+    """How a network compares with another.
+
+    A difference below the standard deviation over the seeds, or over the folds, does not count.
+    """
+    if row.runs > 1 and rival.runs > 1 and abs(row.mean - rival.mean) <= max(row.std, rival.std):
+        return "within the spread over the folds" if row.folds else "within the spread over the seeds"
     if row.mean == rival.mean:
         return "the same"
     return "better" if (row.mean > rival.mean) == higher_is_better(metric) else "worse"
@@ -142,16 +149,23 @@ def _describe_rounds(run: RunRecord) -> str:
     return f"The depth changed {depths} in {count(len(done), 'round')}.{end}"
 
 
+def _describe_folds(run: RunRecord, row: Row) -> str:
+    best = (run.result or {}).get("best_fold")
+    end = f" The network shown is that of fold {best}, which has the best validation result." if best else ""
+    return f"Each of the {row.folds} folds was computed on its own.{end}"
+
+
 def _describe_quality(board: Leaderboard, row: Row, subject: str) -> str:
     metric, rival = board.metric, best_baseline(board)
     value = name_metric(metric, row.mean)
-    value += f" ± {format_metric(metric, row.std)} over {row.seeds} seeds" if row.seeds > 1 else " with one seed"
-    text = f"On the test split of {board.dataset}, {subject} reaches {value}."
+    value += f" ± {format_metric(metric, row.std)} over {row.describe_runs()}" if row.runs > 1 else " with one seed"
+    where = f"In cross-validation on {board.dataset}" if row.folds else f"On the test split of {board.dataset}"
+    text = f"{where}, {subject} reaches {value}."
     if rival is None:
         return f"{text} No other network was trained for comparison."
-    other = f"the best hand-made network, {rival.name} ({format_spread(metric, rival.mean, rival.std, rival.seeds)})"
+    other = f"the best hand-made network, {rival.name} ({format_spread(metric, rival.mean, rival.std, rival.runs)})"
     verdict = judge_row(metric, row, rival)
-    if verdict == "within the spread over the seeds":
+    if verdict.startswith(WITHIN):
         return f"{text} The difference from {other} is {verdict}."
     if verdict == "the same":
         return f"{text} This is the same as {other}."
@@ -161,8 +175,9 @@ def _describe_quality(board: Leaderboard, row: Row, subject: str) -> str:
 def _describe_time(run: RunRecord, row: Row) -> str:
     seconds = search_seconds(run)
     search = f"The search took {duration(seconds)}. " if seconds else ""
-    seeds = f" per seed ({row.seeds} seeds)" if row.seeds > 1 else ""
-    return f"{search}Training took {duration(row.seconds / max(row.seeds, 1))}{seeds}."
+    runs = max(row.folds, 1) * row.seeds
+    seeds = f" per seed ({count(runs, 'training') if row.folds else f'{row.seeds} seeds'})" if runs > 1 else ""
+    return f"{search}Training took {duration(row.seconds / max(runs, 1))}{seeds}."
 
 
 def _describe_strategies(comparison: StrategyComparison) -> str:

@@ -8,6 +8,7 @@
           genotype.yaml  result.json  leaderboard.*  report.html  what came out
           search/            the search; of several searches one folder per seed, search/seed-S
           round-N/           the searches of a depth search
+          fold-K/            with k folds: a run for each fold, with everything that is listed here
           trained/NAME/seed-S/         the trainings; weights.safetensors, model.json and predictions.csv beside their result
           strategies/NAME/seed-S/      the searches of a comparison of strategies
 """
@@ -67,6 +68,11 @@ def round_folder(folder: Path, number: int) -> Path:
     return folder / f"round-{number}"
 
 
+def fold_folder(folder: Path, number: int) -> Path:
+    """A fold of a run over k folds, counted from 1."""
+    return folder / f"fold-{number}"
+
+
 def training_folder(folder: Path, network: str, seed: int) -> Path:
     """One training of a network of this run."""
     return seed_folder(folder / TRAINED / network, seed)
@@ -87,6 +93,11 @@ def list_rounds(folder: Path) -> dict[int, Path]:
     return _list_numbered(folder, "round-")
 
 
+def list_folds(folder: Path) -> dict[int, Path]:
+    """The folds of a run by their number; empty if it has one split."""
+    return _list_numbered(folder, "fold-")
+
+
 def list_networks(folder: Path) -> list[str]:
     """The names of the networks that have trainings in this run."""
     trained = folder / TRAINED
@@ -100,11 +111,11 @@ def list_trainings(folder: Path, network: str) -> dict[int, Path]:
 
 def own_paths(folder: Path) -> list[Path]:
     """Every file and folder that a run may have written at the top of its folder."""
-    return [*(folder / name for name in OWN_NAMES), *folder.glob("round-*")]
+    return [*(folder / name for name in OWN_NAMES), *folder.glob("round-*"), *folder.glob("fold-*")]
 
 
 def list_parts(folder: Path) -> Iterator[Path]:
-    """The runs inside a run: its search, rounds, trainings and strategies."""
+    """The runs inside a run: its search, rounds, folds, trainings and strategies."""
     yield from (path for path in folder.iterdir() if path.is_dir() and is_run(path))
     for group in (folder / TRAINED, folder / STRATEGIES):
         for one in sorted(group.iterdir()) if group.is_dir() else ():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,11 @@ from gnas.run.words import direction, duration, format_metric, format_spread, un
 
 @dataclass(frozen=True)
 class Row:
-    """One network: means over its seeds, except ``seconds``, which is the total time."""
+    """One network: means over its seeds, except ``seconds``, which is the total time.
+
+    With ``folds``, figures are means over the folds of the means over the seeds of each fold, and ``std`` is the spread over
+    the folds.
+    """
 
     name: str
     mean: float
@@ -30,6 +34,35 @@ class Row:
     seconds: float
     found: bool = False
     remark: str = ""
+    folds: int = 0  # 0: one split
+
+    @property
+    def runs(self) -> int:
+        """How many figures the mean and the standard deviation are over."""
+        return self.folds or self.seeds
+
+    def describe_runs(self) -> str:
+        """``4 seeds``, ``one seed`` or ``5 folds``."""
+        if self.folds:
+            return f"{self.folds} folds"
+        return f"{self.seeds} seeds" if self.seeds > 1 else "one seed"
+
+    @staticmethod
+    def over_folds(rows: Sequence[Row]) -> Row:
+        """The row of one network over several folds, from its row in each of them."""
+        means = [row.mean for row in rows]
+        return replace(
+            rows[0],
+            mean=statistics.fmean(means),
+            std=statistics.pstdev(means),
+            val=statistics.fmean(row.val for row in rows),
+            num_weights=round(statistics.fmean(row.num_weights for row in rows)),
+            depth=round(statistics.fmean(row.depth for row in rows)),
+            seconds_per_epoch=statistics.fmean(row.seconds_per_epoch for row in rows),
+            seconds=sum(row.seconds for row in rows),
+            remark="; ".join(dict.fromkeys(row.remark for row in rows if row.remark)),
+            folds=len(rows),
+        )
 
     @staticmethod
     def from_results(
@@ -71,8 +104,9 @@ class Leaderboard:
         metric, label = self.metric, unit(self.metric)
         columns = (
             Column[Row]("network", "name", text=lambda row: f"{row.name} (found)" if row.found else row.name),
-            Column[Row](f"test {label}", "mean", text=lambda row: format_spread(metric, row.mean, row.std, row.seeds)),
+            Column[Row](f"test {label}", "mean", text=lambda row: format_spread(metric, row.mean, row.std, row.runs)),
             Column[Row]("standard deviation", "std", csv_only=True),
+            *([Column[Row]("folds", "folds")] if any(row.folds for row in self.rows) else []),
             Column[Row]("seeds", "seeds"),
             Column[Row]("validation", "val", partial(format_metric, metric)),
             Column[Row]("weights", "num_weights", show_count),
@@ -82,11 +116,24 @@ class Leaderboard:
             Column[Row]("found", "found", csv_only=True),
             Column[Row]("remark", "remark", optional=True),
         )
+        over = "folds" if any(row.folds for row in self.rows) else "seeds"
         caption = (
-            f"Test {label}: {direction(metric)}. Mean ± standard deviation over the seeds, at the epoch with the best "
+            f"Test {label}: {direction(metric)}. Mean ± standard deviation over the {over}, at the epoch with the best "
             "validation metric."
         )
         return Table(columns, self.rows, caption, lambda row: row.found, columns[1].name, higher_is_better(metric))
+
+    @staticmethod
+    def over_folds(boards: Sequence[Leaderboard]) -> Leaderboard:
+        """One leaderboard from those of the folds: the mean and the spread over the folds for every network."""
+        first = boards[0]
+        rows: dict[str, list[Row]] = {}
+        for row in (row for board in boards for row in board.rows):
+            rows.setdefault(row.name, []).append(row)
+        merged = sorted(
+            map(Row.over_folds, rows.values()), key=lambda row: row.mean, reverse=higher_is_better(first.metric)
+        )
+        return replace(first, rows=tuple(merged))
 
     def to_markdown(self) -> str:
         return self.table().to_markdown() + "\n"

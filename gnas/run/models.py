@@ -177,6 +177,9 @@ def find_model(folder: str | Path, name: str | None = None, seed: int | None = N
     if (path / MODEL).is_file():
         return _only_model(path, seed)
     names = layout.list_networks(path)
+    if not names and layout.list_folds(path):
+        name = default_network(path) if name is None else name
+        return find_model(layout.fold_folder(path, best_fold(path, name)), name, seed)
     if not names:
         problem = "no trained network and no exported model here" if path.is_dir() else "no such folder"
         raise InputError(f"{path}: {problem} (a run folder holds {layout.TRAINED}/, an exported model {MODEL})")
@@ -195,20 +198,21 @@ def find_model(folder: str | Path, name: str | None = None, seed: int | None = N
 
 
 def default_network(folder: str | Path, found_only: bool = False) -> str:
-    """The network to use if none is named: the best by validation, the mean over its seeds, found or hand-made.
+    """The network to use if none is named: the best by validation, the mean over its seeds and folds, found or hand-made.
 
     ``found_only`` leaves out hand-made ones. If no training is finished, it is the only network, or ``gnas``.
     """
     path = Path(folder)
     means: dict[str, float] = {}
-    names = layout.list_networks(path)
+    parts = list(layout.list_folds(path).values()) or [path]
+    names = sorted({name for part in parts for name in layout.list_networks(part)})
     for name in names:
-        trainings = layout.list_trainings(path, name)
-        results = _read_results(trainings)
-        hand_made = any(_is_hand_made(one) for one in trainings.values())
+        trainings = [layout.list_trainings(part, name) for part in parts]
+        results = [one for part in trainings for one in _read_results(part).values()]
+        hand_made = any(_is_hand_made(one) for part in trainings for one in part.values())
         if results and not (found_only and hand_made):
-            sign = 1 if higher_is_better(next(iter(results.values())).metric) else -1
-            mean = sign * statistics.fmean(float(result.val) for result in results.values())
+            sign = 1 if higher_is_better(results[0].metric) else -1
+            mean = sign * statistics.fmean(float(result.val) for result in results)
             means[name] = mean if mean == mean else -math.inf
     if not means:
         return names[0] if len(names) == 1 else "gnas"
@@ -217,6 +221,26 @@ def default_network(folder: str | Path, found_only: bool = False) -> str:
 
 def _is_hand_made(training: Path) -> bool:
     return (training / MODEL).is_file() and _read_json(training / MODEL).get("kind") == "baseline"
+
+
+def best_fold(folder: Path, name: str) -> int:
+    """The fold of a run in which this network has the best mean validation metric over its seeds."""
+    folds = layout.list_folds(folder)
+    known = sorted({network for fold in folds.values() for network in layout.list_networks(fold)})
+    choose(name, known, f"trained network of {folder}")
+    results = {number: _read_results(layout.list_trainings(fold, name)) for number, fold in folds.items()}
+    means = {
+        number: TrainingFigures(number, 0.0, statistics.fmean(one.val for one in of.values()), _metric(of))
+        for number, of in results.items()
+        if of
+    }
+    if not means:
+        raise InputError(f"{folder}: no training of {name} is finished; resume the run first")
+    return best_seed(means)
+
+
+def _metric(results: Mapping[int, TrainingFigures]) -> str:
+    return next(iter(results.values())).metric
 
 
 def best_seed(results: Mapping[int, TrainingFigures]) -> int:

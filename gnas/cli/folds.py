@@ -1,0 +1,128 @@
+"""``--folds K`` of ``gnas search`` and ``gnas compare``: the same job on each of K folds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from gnas import distributed
+from gnas.cli import show
+from gnas.cli.job import search_stages, train_stages, working, write_report
+from gnas.cli.prepare import PreparedRun
+from gnas.cli.progress import repeat_for_folds
+from gnas.compare.networks import Candidate
+from gnas.cost import Workload, estimate
+from gnas.data import Benchmark, load
+from gnas.data.benchmarks import is_dataset
+from gnas.errors import InputError
+from gnas.folds import FoldsResult, compare_folds, count_folds, search_folds
+from gnas.run.words import count, duration
+from gnas.strategies import Race
+from gnas.workflow import check_budget, chosen_strategy
+
+
+def with_folds(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a command with ``--folds`` as a data option, which a run folder keeps."""
+    folds = options.get("folds")
+    if folds is None:
+        return dict(options)
+    if is_dataset(str(options["dataset"])):
+        raise InputError(f"{options['dataset']} has splits of its own; --folds needs your own data")
+    if distributed.launched():
+        raise InputError("--folds is many runs, torchrun is for one large run: choose one of them")
+    return {**options, "data": [*(options["data"] or ()), f"folds={folds}"]}
+
+
+def load_fold(prepared: PreparedRun, data_root: Any, fold: int) -> Benchmark:
+    """The data of a fold; the first one is loaded already."""
+    if fold == 1:
+        return prepared.benchmark
+    return load(prepared.dataset, data_root=data_root, **{**prepared.settings.data, "fold": fold})
+
+
+def show_cost(prepared: PreparedRun, folds: int, searches: bool, networks: int) -> None:
+    """Print what is done for each fold, and about how long it takes."""
+    one = estimate(Workload.of(prepared.benchmark), prepared.settings, prepared.device)
+    seconds = (one.search_seconds if searches else 0.0) + networks * one.train_seconds
+    trainings = count(networks * len(prepared.settings.training.seeds), "training")
+    what = f"a search and {trainings}" if searches else trainings
+    prepared.screen.pair(
+        "folds",
+        f"{folds} test folds; each has {what} of its own, about {duration(seconds)} per fold (estimated as for the strategy "
+        "single-level)",
+    )
+
+
+def run_search_folds(prepared: PreparedRun, data_root: Any) -> None:
+    """Search, train and compare on each fold, and print the mean and the spread over the folds."""
+    settings, folds = prepared.settings, count_folds(prepared.settings)
+    strategy = chosen_strategy(settings)
+    names = ["gnas", *(() if isinstance(strategy, Race) else settings.training.baselines)]  # a race chooses among all
+    plan = [*search_stages(strategy), *train_stages(names, settings)]
+    check_budget(prepared.benchmark, settings)
+    show_cost(prepared, folds, True, len(names))
+    prepared.lock_folder()
+    with working(prepared, repeat_for_folds(plan, folds)) as work:
+        found = search_folds(
+            partial(load_fold, prepared, data_root),
+            folds,
+            settings,
+            prepared.folder,
+            device=prepared.device,
+            resume=prepared.place.resumed,
+            on_epoch=work.on_epoch,
+            should_stop=work.should_stop,
+            runner=prepared.runner,
+        )
+    folder = str(prepared.folder)
+    if found.genotype is not None:
+        show.show_network(prepared.screen, found.genotype, f"fold {found.best}")
+    show.show_answer(prepared.screen, prepared.folder)
+    more = ["gnas", "export", folder], ["gnas", "predict", folder, "DATA", "-o", "predictions.csv"]
+    _show_folds(prepared, found, *more)
+
+
+def run_compare_folds(prepared: PreparedRun, data_root: Any, entries: Sequence[Candidate]) -> None:
+    """Train the networks on each fold, and print the mean and the spread over the folds."""
+    settings, folds = prepared.settings, count_folds(prepared.settings)
+    show_cost(prepared, folds, False, len(entries))
+    if any(entry.found for entry in entries):
+        prepared.screen.pair(
+            "note", "the search that found a network may have seen rows of the test folds; gnas search --folds does not"
+        )
+    prepared.lock_folder()
+    with working(prepared, repeat_for_folds(train_stages([entry.name for entry in entries], settings), folds)) as work:
+        found = compare_folds(
+            partial(load_fold, prepared, data_root),
+            folds,
+            entries,
+            settings,
+            prepared.folder,
+            device=prepared.device,
+            resume=prepared.place.resumed,
+            on_epoch=work.on_epoch,
+            should_stop=work.should_stop,
+            runner=prepared.runner,
+        )
+    _show_folds(prepared, found)
+
+
+def _show_folds(prepared: PreparedRun, found: FoldsResult, *commands: Sequence[str]) -> None:
+    screen = prepared.screen
+    show.show_leaderboard(screen, found.leaderboard)
+    report = write_report(prepared.folder)
+    screen.pair("tables", f"{prepared.folder}/ leaderboard.csv, leaderboard.json, leaderboard.md; each fold in fold-K/")
+    show.show_next_steps(screen, report, *commands)
+    best = {} if found.genotype is None else {"best_fold": found.best, "genotype": found.genotype.id}
+    screen.result(
+        {
+            "run": str(prepared.folder),
+            "dataset": prepared.benchmark.name,
+            "preset": prepared.settings.preset,
+            **best,
+            "leaderboard": found.leaderboard.to_dict(),
+            "folds": [board.to_dict() for board in found.folds],
+            "report": report,
+        }
+    )
