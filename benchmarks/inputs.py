@@ -28,7 +28,7 @@ import gnas
 from gnas.arch.hand_made import HandMade
 from gnas.data.own.molecules import find_scaffolds
 from gnas.data.smiles import import_rdkit
-from gnas.data.splits import random_split, scaffold_split
+from gnas.data.splits import group_split, random_split
 from gnas.data.storage import load_benchmark, save_benchmark
 from gnas.model.build import build_network
 from gnas.run.protocol import TrainConfig
@@ -72,7 +72,7 @@ def write_split(path: Path, split: int, folder: Path) -> Path:
     if path.stem in REGRESSION:
         codes = random_split(len(table), fractions, split)
     else:
-        codes = scaffold_split(find_scaffolds([row["smiles"] for row in table]), fractions, split)
+        codes = group_split(find_scaffolds([row["smiles"] for row in table]), fractions, split)
     folder.mkdir(parents=True, exist_ok=True)
     out = folder / f"{path.stem}-{split}.csv"
     with open(out, "w", newline="") as file:
