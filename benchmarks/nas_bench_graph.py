@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import argparse
 import csv
-import importlib.util
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
@@ -131,10 +131,11 @@ class _NumbersOnly(pickle.Unpickler):
 
 def read_table(name: str) -> Table:
     """A table of the installed package, which is not imported."""
-    spec = importlib.util.find_spec("nas_bench_graph")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("the tables are not installed: pip install nas_bench_graph")
-    with open(Path(spec.submodule_search_locations[0]) / "light" / f"{name}.bench", "rb") as file:
+    try:
+        package = metadata.distribution("nas_bench_graph")
+    except metadata.PackageNotFoundError:
+        raise SystemExit("the tables are not installed: pip install nas_bench_graph") from None
+    with open(str(package.locate_file(f"nas_bench_graph/light/{name}.bench")), "rb") as file:
         found = _NumbersOnly(file).load()
     return Table({int(key): float(values["valid_perf"]) for key, values in found.items()})
 
