@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import metadata
-from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -67,13 +66,8 @@ class TableCandidate:
         for node, (parent, operation) in enumerate(zip(LINKS[self.links], self.operations, strict=True)):
             before = self.operations[int(parent) - 1] if int(parent) else "input"
             found[f"node {node}: {operation}"] = 1.0
-            for name in (f"{before} > {operation}", f"any: {operation}"):
-                found[name] = found.get(name, 0.0) + 0.5
-        leaves = set(range(1, 5)) - set(map(int, LINKS[self.links]))
-        for leaf in leaves:
-            found[f"out: {self.operations[leaf - 1]}"] = 1.0
-        for a, b in pairwise(sorted(self.operations)):
-            found[f"{a}&{b}"] = 1.0
+            pair = f"{before} > {operation}"
+            found[pair] = found.get(pair, 0.0) + 1.0
         return found
 
 

@@ -156,7 +156,7 @@ def propose_predicted(space: CandidateSpace, tried: Sequence[Tried], rng: np.ran
     """The best by a ridge regression on what was tried, among random draws and mutations of the leaders."""
     if len(tried) < 2:
         return space.sample(rng)
-    predictor = RidgePredictor.fit([one.candidate.features() for one in tried], [one.score for one in tried])
+    predictor = RidgePredictor.fit([one.candidate.features() for one in tried], _rank([one.score for one in tried]))
     pool = [propose_mutation(space, tried, rng) for _ in range(POOL)] + [space.sample(rng) for _ in range(POOL)]
     known = {one.candidate.id for one in tried}
     fresh = [one for one in pool if one.id not in known] or pool
@@ -191,6 +191,12 @@ def propose_candidate(
             if fitted is not None:
                 return fitted
     return None
+
+
+def _rank(scores: Sequence[float]) -> np.ndarray:
+    """Scores as places from 0 to 1: a few failures are then no reason to distrust everything near them."""
+    places: np.ndarray = np.argsort(np.argsort(scores, kind="stable"), kind="stable") / max(len(scores) - 1, 1)
+    return places
 
 
 def _repeat(genotype: Genotype, depth: int) -> Genotype:
