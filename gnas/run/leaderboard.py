@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ class Row:
     found: bool = False
     remark: str = ""
     folds: int = 0  # 0: one split
+    metrics: dict[str, dict[str, float]] = field(default_factory=dict)  # of val and test: every metric that is defined
 
     @property
     def runs(self) -> int:
@@ -62,6 +63,7 @@ class Row:
             seconds=sum(row.seconds for row in rows),
             remark="; ".join(dict.fromkeys(row.remark for row in rows if row.remark)),
             folds=len(rows),
+            metrics=average_metrics([{"metrics": row.metrics} for row in rows]),
         )
 
     @staticmethod
@@ -82,7 +84,20 @@ class Row:
             sum(result["seconds"] for result in results),
             found,
             "; ".join(filter(None, (remark, describe_lag(results)))),
+            metrics=average_metrics(results),
         )
+
+
+def average_metrics(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Means over the seeds of all metrics of val and test; without those that a seed does not have."""
+    found = [result.get("metrics") or {} for result in results]
+    means: dict[str, dict[str, float]] = {}
+    for split, values in found[0].items():
+        for name in values:
+            every = [one.get(split, {}).get(name) for one in found]
+            if None not in every:
+                means.setdefault(split, {})[name] = statistics.fmean(every)
+    return means
 
 
 def describe_lag(results: Sequence[Mapping[str, Any]]) -> str:
@@ -119,7 +134,7 @@ class Leaderboard:
         over = "folds" if any(row.folds for row in self.rows) else "seeds"
         caption = (
             f"Test {label}: {direction(metric)}. Mean ± standard deviation over the {over}, at the epoch with the best "
-            "validation metric."
+            "validation metric. Other metrics are in leaderboard.json."
         )
         return Table(columns, self.rows, caption, lambda row: row.found, columns[1].name, higher_is_better(metric))
 
