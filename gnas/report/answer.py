@@ -36,6 +36,8 @@ def describe_run(run: RunRecord) -> list[str]:
             sentences.append(_describe_folds(run, row))
         subject = "the procedure" if row.folds else "it" if sentences else "the network"
         sentences.append(_describe_quality(run.leaderboard, row, subject))
+        if not row.folds:
+            sentences.append(_describe_used(run.leaderboard))
         sentences.append(_describe_time(run, row))
     else:
         sentences.append(_describe_progress(run))
@@ -170,6 +172,16 @@ def _describe_quality(board: Leaderboard, row: Row, subject: str) -> str:
     if verdict == "the same":
         return f"{text} This is the same as {other}."
     return f"{text} This is {_difference(metric, row, rival).lstrip('+−')} {verdict} than {other}."
+
+
+def _describe_used(board: Leaderboard) -> str:
+    """Which network predictions use, if it is not the found one."""
+    pick = max if higher_is_better(board.metric) else min
+    best = pick(board.rows, key=lambda row: row.val)
+    if best.found:
+        return ""
+    value = name_metric(board.metric, best.val)
+    return f"The hand-made network {best.name} is the best on validation ({value}), so predictions use it."
 
 
 def _describe_time(run: RunRecord, row: Row) -> str:

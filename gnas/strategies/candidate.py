@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -20,6 +22,14 @@ from gnas.model.stage import OperationTypes
 from gnas.model.task import Task
 
 Features = dict[str, float]
+
+
+@contextlib.contextmanager
+def without_edge_warning() -> Iterator[None]:
+    """Inside, networks whose messages read edges are built without a warning if the data has none: others race too."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the data has no edge features")
+        yield
 
 
 @dataclass(frozen=True)
@@ -73,13 +83,9 @@ class RaceCandidate:
 
     def build(self, task: Task, operations: OperationTypes | None = None) -> GraphModule:
         """The network, not trained."""
-        return build_network(
-            self.architecture,
-            self.task_of(task),
-            channels=self.channels,
-            dropout=self.dropout,
-            operations=operations,
-        )
+        size: dict[str, Any] = {"channels": self.channels, "dropout": self.dropout}
+        with without_edge_warning():
+            return build_network(self.architecture, self.task_of(task), operations=operations, **size)
 
     def recipe(self) -> dict[str, Any]:
         """All but the architecture, as plain values."""

@@ -18,14 +18,18 @@ from gnas.arch.hand_made import HandMade
 from gnas.arch.space import SearchSpace
 from gnas.arch.stack import READOUTS
 from gnas.errors import InputError
-from gnas.model.baselines import BASELINES
+from gnas.model.baselines import HAND_MADE
 from gnas.model.build import build_network, width_of
 from gnas.model.stage import OperationTypes
 from gnas.model.task import Task
-from gnas.strategies.candidate import RaceCandidate
+from gnas.strategies.candidate import RaceCandidate, without_edge_warning
 from gnas.strategies.predictor import RidgePredictor
 
-ZOO = ("gatedgcn", "gin", "gcn", "graphsage", "gat", "monet", "mlp")
+ZOO = (
+    *("gatedgcn", "gin", "gcn", "gatedgcn+", "gin+", "pna+", "gcn+"),
+    *("graphsage", "gatv2", "gine", "pna", "gat", "monet", "mlp"),
+)
+DRAWN = 3  # of the first candidates every third is a random draw
 RATES, DROPOUTS, SIZES = (1 / 3, 1.0, 3.0), (0.0, 0.1, 0.2), (0.3, 1.0)
 WIDTHS = 4  # widths are multiples of it, as in the main job
 LEADERS = 5  # candidates that mutations start from
@@ -72,7 +76,7 @@ class CandidateSpace:
 
     def hand_made(self) -> list[RaceCandidate]:
         """The hand-made networks with the usual choices."""
-        return [self.usual(HandMade(name, self.num_cells), "hand-made") for name in ZOO if name in BASELINES]
+        return [self.usual(HandMade(name, self.num_cells), "hand-made") for name in ZOO if name in HAND_MADE]
 
     def sample(self, rng: np.random.Generator) -> RaceCandidate:
         """A random draw: every choice uniformly, the cells all the same in half of the draws."""
@@ -122,11 +126,12 @@ class CandidateSpace:
         task, made = candidate.task_of(self.task), candidate.architecture
         with contextlib.suppress(InputError):
             if isinstance(made, HandMade):
-                with torch.device("meta"):
+                with torch.device("meta"), without_edge_warning():
                     built = build_network(replace(made, channels=None, budget=budget), task).architecture
                 assert isinstance(built, HandMade)
                 return replace(candidate, architecture=built, channels=built.channels or 0)
-            return replace(candidate, channels=width_of(made, task, 0, budget, multiple=WIDTHS))
+            with without_edge_warning():
+                return replace(candidate, channels=width_of(made, task, 0, budget, multiple=WIDTHS))
         return None
 
 
@@ -177,12 +182,13 @@ def propose_candidate(
 ) -> RaceCandidate | None:
     """Candidate ``number`` of a race, counted from 0: new, and with its width; None if the space has no new one.
 
-    First come the hand-made networks and as many random draws, in turns. The same arguments give the same candidate.
+    First come the hand-made networks, and a random draw after every two of them. The same arguments give the same candidate.
     """
     rng = np.random.default_rng([seed, number])
     zoo = space.hand_made()
-    early = number < 2 * len(zoo)
-    first = [zoo[number // 2]] if early and number % 2 == 0 else []
+    place, drawn_now = number - number // DRAWN, number % DRAWN == DRAWN - 1
+    early = place < len(zoo)
+    first = [zoo[place]] if early and not drawn_now else []
     propose = PROPOSERS["random" if early else TURNS[number % len(TURNS)]]
     for attempt in range(ATTEMPTS):
         drawn = first.pop() if first else (propose if attempt < ATTEMPTS // 2 else propose_random)(space, tried, rng)

@@ -32,7 +32,7 @@ class Race(TrialSettings):
     it. With ``max_seconds`` it chooses the epochs of a whole training itself, from the speed of the first steps.
     """
 
-    trials: int = setting(30, "candidates to try; with a limit of time, as many as there is time for", at_least=1)
+    trials: int = setting(40, "candidates to try; with a limit of time, as many as there is time for", at_least=1)
     epochs: int = setting(60, "epochs of a whole training", at_least=1)
     finals: int = setting(2, "found networks that are trained to the end, beside the best hand-made one", at_least=1)
     round_size: int = setting(6, "brief trainings between two decisions; they do not depend on each other", at_least=1)
