@@ -12,7 +12,7 @@ from gnas.errors import InputError
 __all__ = ["NAMES", "Benchmark", "load"]
 
 
-def load(data: Any, *, data_root: str | Path | None = None, seed: int = 0, **options: Any) -> Benchmark:
+def load(data: Any, *, y: Any = None, data_root: str | Path | None = None, seed: int = 0, **options: Any) -> Benchmark:
     """Three splits and their task, from a benchmark's name or from your own data.
 
     Example::
@@ -35,6 +35,8 @@ def load(data: Any, *, data_root: str | Path | None = None, seed: int = 0, **opt
             ``(10, 5)`` for a graph too large to be computed whole; ``structure``, measures that nodes read besides their
             columns (``size``, ``degree``).
     """
+    if isinstance(data, str) and y is not None:
+        raise InputError(f"y goes with a list of SMILES or a DataFrame; {data[:80]!r} has its own targets")
     if isinstance(data, str) and data in NAMES:
         return load_named(data, data_root=data_root, seed=seed, **options)
     if isinstance(data, str) and is_dataset(data):
@@ -43,7 +45,7 @@ def load(data: Any, *, data_root: str | Path | None = None, seed: int = 0, **opt
         raise unknown_data(data)
     from gnas.data.own.load import load_own
 
-    return load_own(data, seed=seed, **options)
+    return load_own(data, y, seed=seed, **options)
 
 
 def _is_path(text: str) -> bool:

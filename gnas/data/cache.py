@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gnas.data.encoding import Array
 from gnas.data.storage import BrokenFile, read_arrays, write_arrays
@@ -32,3 +35,16 @@ def cached_arrays(kind: str, key: str, make: Callable[[], Mapping[str, Array]]) 
         path.parent.mkdir(parents=True, exist_ok=True)
         write_arrays(path, arrays, {"kind": kind})
     return arrays
+
+
+FEWEST_TEXTS = 1000  # fewer are computed anew: that takes a second
+
+
+def cached_by_texts(
+    kind: str, about: Mapping[str, Any], texts: Sequence[str], make: Callable[[], Mapping[str, Array]]
+) -> Mapping[str, Array]:
+    """``cached_arrays`` of many texts: the key is a hash of them and of what ``about`` says on how they are read."""
+    if len(texts) < FEWEST_TEXTS:
+        return make()
+    content = json.dumps([dict(about), list(texts)], sort_keys=True)
+    return cached_arrays(kind, hashlib.sha256(content.encode()).hexdigest()[:32], make)

@@ -436,7 +436,8 @@ def _data_option(name: str, value: Any) -> Any:
     """An option of ``gnas.load`` as text gives it: names stay texts, even those that look like numbers."""
     if isinstance(value, str) and value.lower() in SWITCHES and not value.isdigit() and name != "target":
         return SWITCHES[value.lower()]
-    if name in ("target", "categorical", "encodings", "structure") and isinstance(value, str | list | tuple):
+    listed = ("target", "categorical", "encodings", "structure", "graph_features")
+    if name in listed and isinstance(value, str | list | tuple):
         return [part.strip() for part in value.split(",")] if isinstance(value, str) else [str(part) for part in value]
     if name in ("fractions", "sample_neighbors") and isinstance(value, str):
         value = value.replace(",", " ").split()

@@ -17,7 +17,9 @@ from gnas.data.benchmark import Benchmark
 from gnas.data.benchmarks import is_dataset
 from gnas.data.checks import check_graph_set
 from gnas.data.encoding import Encoding
+from gnas.data.own.csv import Table
 from gnas.data.own.load import encode_graphs
+from gnas.data.own.molecule_tables import as_table
 from gnas.data.own.pyg import collect_graphs
 from gnas.data.storage import SUFFIXES
 from gnas.errors import InputError
@@ -61,7 +63,8 @@ def read_graphs(
         return NewGraphs(_test_split(benchmark, task, encoding))
     if isinstance(data, str) and not _exists(data):
         raise unknown_data(data)
-    parts = None if isinstance(data, str | Path) else collect_graphs(data)
+    data = as_table(data)
+    parts = None if isinstance(data, str | Path | Table) else collect_graphs(data)
     if parts is None or not parts.graphs or not all(isinstance(g, Data) for g in parts.graphs):
         found = encode_graphs(data, encoding, task, skip_bad)
         return NewGraphs(found.graphs, None, found.smiles, found.notes)

@@ -14,16 +14,22 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gnas.data.benchmark import Benchmark
+from gnas.data.own.molecule_tables import as_table, is_frame
 from gnas.data.own.pyg import collect_graphs
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 
 
-def with_targets(dataset: Any, y: Any) -> tuple[list[Data], tuple[str, ...]]:
-    """Copies of a list of graphs with these targets, one entry for each graph; texts become class numbers and names."""
+def with_targets(dataset: Any, y: Any) -> tuple[Any, tuple[str, ...]]:
+    """Copies of a list of graphs with these targets, one entry for each graph; texts become class numbers and names.
+
+    A list of SMILES or a DataFrame becomes a table with the targets beside them.
+    """
+    if is_frame(dataset) or (len(dataset) and all(isinstance(item, str) for item in dataset)):
+        return as_table(dataset, y), ()
     parts = collect_graphs(dataset)
     if parts is None or not all(isinstance(graph, Data) for graph in parts.graphs):
-        raise InputError("y goes with a list of PyG Data; other data bring their own targets")
+        raise InputError("y goes with a list of PyG Data or of SMILES; other data bring their own targets")
     if len(parts.graphs) != len(y):
         raise InputError(f"y has {len(y)} entries for {len(parts.graphs)} graphs")
     names: tuple[str, ...] = ()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +87,14 @@ class Table:
             raise InputError(f"{self.place(int((~filled).argmax()))}: column {name!r} is empty")
         return values
 
+    def numbers(self, name: str) -> Array:
+        """A column of numbers as float64; NaN for an empty cell."""
+        values, filled = self.values(name)
+        if values.dtype.kind == "S":
+            row = int(filled.argmax())
+            raise InputError(f"{self.place(row)}: column {name!r} holds {values[row].decode()!r}; numbers are needed")
+        return np.where(filled, values.astype(np.float64), np.nan)
+
     def _check_all_text(self, name: str) -> None:
         # Otherwise one typing error would silently turn a column of numbers into a column of categories.
         cells = self.columns[name].tolist()
@@ -119,8 +129,24 @@ def _floats(cells: Array) -> Array | None:
         return None
 
 
+def read_bytes(path: Path) -> bytes:
+    """The content of a file; of a ``.gz`` file what was compressed."""
+    try:
+        if path.suffix.lower() != ".gz":
+            return path.read_bytes()
+        with gzip.open(path) as file:
+            data = file.read(MOST_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InputError(f"{path.name}: not a complete gzip file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{path.name}: unpacks to more than {MOST_BYTES:,} bytes; split it")
+    return data
+
+
 def read_csv(path: Path) -> Table:
-    """Read a comma-separated UTF-8 file with a header line."""
+    """Read a comma-separated UTF-8 file with a header line; it may be gzipped."""
     data = _read_bytes(path)
     table = _quoted(path.name, data) if b'"' in data else _plain(path.name, data)
     if b" " in data or b"\t" in data:
@@ -141,11 +167,9 @@ def read_numbers(path: Path, name: str) -> Table:
 
 def _read_bytes(path: Path) -> bytes:
     """The bytes of a UTF-8 text, with one kind of line end."""
+    data = read_bytes(path)
     try:
-        data = path.read_bytes()
         data.decode("utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(f"{path.name} line {line}: not UTF-8 text; save the file as UTF-8 CSV") from None

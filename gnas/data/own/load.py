@@ -11,8 +11,9 @@ from gnas.data.benchmark import Benchmark, with_sampling
 from gnas.data.encoding import Encoding, UnknownValue
 from gnas.data.graph_encodings import with_encodings
 from gnas.data.own.assemble import assemble_benchmark, default_encoding, encode_raw
+from gnas.data.own.csv import Table
 from gnas.data.own.fit import note_blanks, note_unseen
-from gnas.data.own.molecule_tables import read_molecule_file, tabulate_smiles
+from gnas.data.own.molecule_tables import as_table, is_molecule_file, read_molecule_file, tabulate_smiles
 from gnas.data.own.molecules import read_molecules
 from gnas.data.own.networkx import is_networkx, read_networkx
 from gnas.data.own.options import LoadOptions, ReadOptions
@@ -26,8 +27,8 @@ from gnas.model.task import Task
 
 FORMS = (
     "PyG data (a dataset, a list of Data, one Data with masks, a (train, val, test) tuple), NetworkX graphs, "
-    "a folder with graphs.csv, nodes.csv and edges.csv, a folder of TU text files (NAME_A.txt, ...), a .csv of SMILES, "
-    "or a file of gnas data pack"
+    "a folder with graphs.csv, nodes.csv and edges.csv, a folder of TU text files (NAME_A.txt, ...), "
+    "a .csv of SMILES or a .sdf (also .gz), a DataFrame or a list of SMILES with y, or a file of gnas data pack"
 )
 PICKLES = (".pt", ".pth", ".pkl", ".pickle")
 ADJUSTABLE = (
@@ -42,12 +43,12 @@ ADJUSTABLE = (
 )  # of a finished benchmark
 
 
-def load_own(data: Any, **options: Any) -> Benchmark:
+def load_own(data: Any, y: Any = None, **options: Any) -> Benchmark:
     """A benchmark from one's own data; ``Benchmark.describe`` says what was inferred. For ``options`` see ``gnas.load``."""
     for name in options:
         choose(name, [f.name for f in fields(LoadOptions)], "option")
     decided = LoadOptions(**options)
-    data = _expand_path(data)
+    data = as_table(_expand_path(data), y)
     if isinstance(data, Benchmark):
         benchmark = _adjust(data, decided)
     elif _is_packed(data):
@@ -75,7 +76,7 @@ def encode_graphs(data: Any, encoding: Encoding | None, task: Task, skip_bad: bo
         skip_bad: leave out SMILES that do not parse, or that have atoms or bonds outside the training data.
     """
     encoding = encoding or default_encoding(task)
-    data = _expand_path(data)
+    data = as_table(_expand_path(data))
     if isinstance(data, Benchmark) or _is_packed(data):
         raise InputError("a benchmark is already encoded; give one of its splits to the network")
     raw = _read(data, ReadOptions.for_prediction(encoding, task, skip_bad))
@@ -118,6 +119,8 @@ def _adjust(benchmark: Benchmark, options: LoadOptions) -> Benchmark:
 
 
 def _read(data: Any, options: ReadOptions) -> RawGraphs:
+    if isinstance(data, Table):
+        return read_molecules(data, "molecules", options)
     return _read_path(data, options) if isinstance(data, Path) else _read_objects(data, options)
 
 
@@ -133,7 +136,7 @@ def _read_objects(data: Any, options: ReadOptions) -> RawGraphs:
     if all(isinstance(g, str) for g in graphs):
         if options.unlabelled:
             return read_molecules(tabulate_smiles(graphs), "molecules", options)
-        raise InputError("SMILES texts have no targets; put them in a .csv with a smiles and a y column")
+        raise InputError("SMILES texts have no targets; pass them too: gnas.load(smiles, y=targets)")
     raw = (read_networkx if is_networkx(graphs[0]) else read_pyg)(graphs, place, options)
     if options.own_split and parts.split is not None:
         raw = dataclasses.replace(raw, graph_split=parts.split, row_split=None)
@@ -154,6 +157,6 @@ def _read_path(path: Path, options: ReadOptions) -> RawGraphs:
         raise InputError(f"{str(path)!r} is neither a file nor a folder; give {FORMS}")
     if path.suffix.lower() in PICKLES:
         raise InputError(f"{path.name}: pickles can run code and are not opened; load it yourself and pass the objects")
-    if path.suffix.lower() != ".csv":
+    if not is_molecule_file(path):
         raise InputError(f"{path.name}: unknown kind of file; give {FORMS}")
-    return read_molecules(read_molecule_file(path), path.stem, options)
+    return read_molecules(read_molecule_file(path), path.name.split(".")[0] or path.name, options)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from gnas.data.atoms import ATOM_COLUMNS, BOND_COLUMNS, PLAIN_ATOMS, PLAIN_BONDS, AtomTable, featurise_smiles
+from gnas.data.cache import cached_by_texts
+from gnas.data.descriptors import compute_descriptors
 from gnas.data.encoding import Array, Column, Place, format_count, format_list
 from gnas.data.own.csv import Table
 from gnas.data.own.options import ReadOptions
@@ -34,7 +36,10 @@ def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
     split, groups = read_split_columns(table, options)
     texts = [cell.decode() for cell in table.columns[column].tolist()]
     graphs, keep, notes = _read_atoms(texts, table.place, options)
-    unused = [c for c in table.columns if c not in (column, *options.reserved, *names)]
+    features = read_features(table, column, options)
+    kept = [texts[i] for i in keep]
+    described = compute_descriptors(kept) if options.descriptors else {}
+    unused = [c for c in table.columns if c not in (column, *options.reserved, *names, *features)]
     return RawGraphs(
         source="smiles",
         name=name,
@@ -44,7 +49,8 @@ def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
         labelled=None if labelled is None else labelled[keep],
         graph_split=None if split is None else split[keep],
         graph_groups=None if groups is None else groups[keep],
-        smiles=tuple(texts[i] for i in keep),
+        graphs={**{n: values[keep] for n, values in features.items()}, **described},
+        smiles=tuple(kept),
         smiles_column=options.smiles or "",
         rows=keep,
         requested=options.target,
@@ -93,7 +99,7 @@ def _is_smiles(cells: Array) -> bool:
 def _targets(table: Table, column: str, options: ReadOptions) -> list[str]:
     if options.level not in (None, "graph"):
         raise InputError(f"{table.file}: molecules have targets at graph level, not at {options.level} level")
-    free = [c for c in table.columns if c not in (column, *options.reserved)]
+    free = [c for c in table.columns if c not in (column, *options.reserved, *options.graph_features)]
     if options.unlabelled and not set(options.target) <= set(free):
         return []
     if options.target:
@@ -108,6 +114,16 @@ def _targets(table: Table, column: str, options: ReadOptions) -> list[str]:
     )
 
 
+def read_features(table: Table, column: str, options: ReadOptions) -> dict[str, Array]:
+    """The columns that the caller named as features of whole graphs, or that the network reads."""
+    for name in options.graph_features:
+        if options.unlabelled and name not in table.columns:
+            where = table.file or "a list of SMILES"
+            raise InputError(f"{where}: no column {name!r}, which this network reads; give a table that has it")
+        choose(name, [c for c in table.columns if c not in (column, *options.reserved)], "feature of graphs")
+    return {name: table.numbers(name) for name in options.graph_features}
+
+
 # -- atoms and bonds -----------------------------------------------------------------------------------------------
 
 
@@ -118,7 +134,7 @@ def _read_atoms(
     if options.atoms == "tokens":
         molecules, keep, notes = _parse_tokens(texts, place, options)
         return _token_arrays(molecules), keep, notes
-    table = featurise_smiles(texts)
+    table = _featurise(texts)
     read = table.node_counts > 0
     bad = [place(i) for i in np.flatnonzero(~read).tolist()]
     if bad and not options.skip_bad:
@@ -134,6 +150,13 @@ def _read_atoms(
             f"{format_count(len(unusual), 'row')} with a valence unknown to rdkit: {format_list(unusual, 3)}",
         )
     return _atom_arrays(table, options.atoms == "element", lambda g: place(int(keep[g]))), keep, notes
+
+
+def _featurise(texts: Sequence[str]) -> AtomTable:
+    import rdkit
+
+    key = {"content": "atoms", "version": 1, "rdkit": rdkit.__version__}
+    return AtomTable(**cached_by_texts("molecules", key, texts, lambda: dict(vars(featurise_smiles(texts)))))
 
 
 def _atom_arrays(table: AtomTable, plain: bool, place: Place) -> dict[str, Any]:
@@ -153,7 +176,9 @@ def _atom_arrays(table: AtomTable, plain: bool, place: Place) -> dict[str, Any]:
 
 
 def _does_not_parse(texts: Sequence[str], row: int, place: Place) -> InputError:
-    what = f"{place(row)}: the SMILES {texts[row][:60]!r} does not parse"
+    what = (
+        f"{place(row)}: the SMILES {texts[row][:60]!r} does not parse" if texts[row] else f"{place(row)}: no molecule"
+    )
     return InputError(f"{what}; correct it, or leave such rows out with the option skip_bad")
 
 

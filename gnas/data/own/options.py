@@ -82,6 +82,9 @@ class LoadOptions:
         for name in ("target", "graph_features"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _check_names(getattr(self, name), name))
+        both = [name for name in self.graph_features or () if name in (self.target or ())]
+        if both:
+            raise InputError(f"column {both[0]!r} is both the target and a feature; name it once")
 
     @property
     def shares(self) -> Fractions:
