@@ -6,7 +6,8 @@
     python benchmarks/inputs.py --data FOLDER --forest          # only the forest
 
 Three splits of each dataset: random for regression, by scaffold for classes. Inputs: ``element`` (one column per atom,
-no bonds, no encodings), ``rich`` (the default of ``gnas.load``) and ``descriptors`` (rich, and RDKit's 2D descriptors at
+no bonds, no encodings), ``rich`` (eight
+columns per atom, four per bond, encodings by rule) and ``descriptors`` (rich, and RDKit's 2D descriptors at
 the read-out). The epoch is chosen by validation. The forest has 500 trees on RDKit's 2D descriptors of the same training
 rows and chooses nothing.
 """
@@ -38,8 +39,8 @@ COLUMNS = ("dataset", "metric", "split", "input", "network", "weights", "val", "
 REGRESSION, CLASSES = ("esol", "freesolv"), ("bace", "clintox", "tox21")
 INPUTS = {
     "element": {"atoms": "element", "edges": "none", "encodings": "none"},
-    "rich": {},
-    "descriptors": {"descriptors": "rdkit"},
+    "rich": {"encodings": "auto"},
+    "descriptors": {"encodings": "auto", "descriptors": "rdkit"},
 }
 NETWORKS = {"gin": 4, "gatedgcn": 4}
 SPLITS = ("train", "val", "test")

@@ -123,15 +123,19 @@ class _NumbersOnly(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name} is not a number")
 
 
-def read_table(name: str) -> Table:
-    """A table of the installed package, which is not imported."""
-    try:
-        package = metadata.distribution("nas_bench_graph")
-    except metadata.PackageNotFoundError:
-        raise SystemExit("the tables are not installed: pip install nas_bench_graph") from None
-    with open(str(package.locate_file(f"nas_bench_graph/light/{name}.bench")), "rb") as file:
+def read_table(name: str, folder: Path | None = None) -> Table:
+    """A table of ``folder``, or of the installed package, which is not imported."""
+    with open((folder or find_tables()) / f"{name}.bench", "rb") as file:
         found = _NumbersOnly(file).load()
     return Table({int(key): float(values["valid_perf"]) for key, values in found.items()})
+
+
+def find_tables() -> Path:
+    """The folder of the tables in the installed package."""
+    try:
+        return Path(str(metadata.distribution("nas_bench_graph").locate_file("nas_bench_graph/light")))
+    except metadata.PackageNotFoundError:
+        raise SystemExit("the tables are not installed: pip install nas_bench_graph") from None
 
 
 Method = Callable[[Table, list[Tried], set[str], int, int], TableCandidate]
@@ -193,7 +197,7 @@ def main() -> None:
     torch.set_num_threads(1)
     rows = Rows(chosen.out, torch.device("cpu"), COLUMNS)
     for name in chosen.tables:
-        table = read_table(name)
+        table = read_table(name, chosen.folder)
         for label in chosen.methods:
             curves = [list(run_method(table, METHODS[label], max(BUDGETS), seed)) for seed in range(chosen.seeds)]
             for budget in BUDGETS:
@@ -236,6 +240,7 @@ def arguments() -> argparse.Namespace:
     words.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES)
     words.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     words.add_argument("--seeds", type=int, default=50)
+    words.add_argument("--folder", type=Path, help="folder of the tables, if the package is not installed")
     words.add_argument("--summary", action="store_true", help=f"print the table of {RESULTS.name}")
     return words.parse_args()
 
