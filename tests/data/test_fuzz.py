@@ -13,7 +13,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from builders import SMILES, citation_graph, outcome, path_graphs, write_folder, write_smiles
+from builders import SMILES, citation_graph, outcome, path_graphs, write_folder, write_smiles, write_tu
 from bundles import bundle_arrays
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -161,6 +161,25 @@ def test_smiles_with_slips(place, data, options):
     one_line_or_sound(lambda: load_own(path, **options))
 
 
+TU_FILES = ("A", "graph_indicator", "graph_labels", "node_labels", "node_attributes", "edge_labels", "edge_attributes")
+
+
+@given(st.data(), OPTIONS)
+@fuzz(80)
+def test_tu_folders_with_slips(place, data, options):
+    folder = write_tu(place / "TOY", 9)
+    for name in data.draw(st.sets(st.sampled_from(TU_FILES), min_size=1, max_size=3)):
+        path = folder / f"TOY_{name}.txt"
+        what = data.draw(st.sampled_from(["slip", "slip", "bytes", "gone"]))
+        if what == "slip":
+            mutate_csv(path, data.draw)
+        elif what == "bytes":
+            path.write_bytes(data.draw(BYTES | CSV_BYTES))
+        else:
+            path.unlink()
+    one_line_or_sound(lambda: load_own(folder, **options))
+
+
 NASTY_ARRAYS = st.one_of(
     st.none(),
     st.builds(np.full, st.sampled_from([(), (0,), (1,), (2, 0), (12, 1), (2, 44), (3, 3, 3)]), NASTY_NUMBERS),
@@ -229,7 +248,20 @@ NASTY_VALUES = st.one_of(
     st.builds(lambda shape, value: torch.full(shape, value, dtype=torch.int64), SHAPES, NASTY_NUMBERS),
     st.sampled_from([torch.ones(4, 1).bfloat16(), torch.ones(4, 1, dtype=torch.complex64), torch.eye(4).to_sparse()]),
 )
-FIELDS = ["x", "edge_index", "y", "pos", "edge_attr", "num_nodes", "train_mask", "val_mask", "test_mask", "target"]
+FIELDS = [
+    "x",
+    "edge_index",
+    "y",
+    "pos",
+    "z",
+    "edge_attr",
+    "edge_weight",
+    "num_nodes",
+    "train_mask",
+    "val_mask",
+    "test_mask",
+    "target",
+]
 
 
 @given(st.data(), OPTIONS)

@@ -61,3 +61,24 @@ def test_networkx_errors():
         load_own(graphs(), target="z")
     with one_line("graph 9: a Data where a NetworkX graph was expected"):
         load_own([*graphs(), path_graph(0)])
+
+
+def test_all_attributes_are_columns_and_what_cannot_be_read_is_named():
+    graphs = []
+    for i in range(12):
+        graph = nx.path_graph(4)
+        graph.graph.update(y=i / 3, name=f"graph {i}")
+        nx.set_node_attributes(graph, {n: {"x": [n, 0.5 * i], "kind": "ab"[n % 2], "notes": {}} for n in graph})
+        nx.set_edge_attributes(
+            graph, {e: {"edge_attr": 1.5, "weight": e[0] * 0.5, "bond": e[0] % 2} for e in graph.edges}
+        )
+        graphs.append(graph)
+    b = load_own(graphs)
+    assert [c.name for c in b.encoding.nodes] == ["x0", "x1", "kind"]
+    assert [c.name for c in b.encoding.edges] == ["edge_attr", "weight", "bond"]
+    assert any("node attribute 'notes'" in line for line in b.left_out)
+    assert "graph attributes name: not the target" in b.left_out
+    for graph in graphs:
+        for _, attributes in graph.nodes(data=True):
+            attributes["later"] = 1
+    assert encode_graphs(graphs, b.encoding, b.task).graphs.x.shape[1] == 4

@@ -164,3 +164,47 @@ def test_bad_graphs_are_named(change, words):
     graphs[1] = Data(**{k: v for k, v in {**graphs[1].to_dict(), **change}.items() if v is not None})
     with one_line(words):
         load_own(graphs)
+
+
+def test_atomic_numbers_and_edge_weights_are_columns_and_other_attributes_are_named():
+    graphs = path_graphs(20)
+    for g in graphs:
+        g.z = torch.arange(g.num_nodes) % 2 + 6
+        g.edge_weight = torch.rand(g.edge_index.size(1))
+        g.colour, g.smiles = torch.zeros(3), "CC"
+    b = load_own(graphs)
+    assert [c.name for c in b.encoding.nodes] == ["x", "z"]
+    assert [c.name for c in b.encoding.edges] == ["edge_weight"]
+    assert b.left_out[0].startswith("attributes colour, smiles: not read")
+    plain = load_own(path_graphs(20))
+    new = encode_graphs(graphs, plain.encoding, plain.task).graphs
+    assert new.x.shape[1] == 1  # a network trained without z does not read it
+    assert encode_graphs(graphs, b.encoding, b.task).graphs.x.shape[1] == 2
+    del graphs[3].z
+    with one_line("graph 3: no z, which graph 0 has"):
+        load_own(graphs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("HeteroData", "to_homogeneous"),
+        ("TemporalData", "one Data per period"),
+        ("HyperGraphData", "pairs of its nodes"),
+    ],
+)
+def test_other_kinds_of_graphs_get_one_line(kind, words):
+    from torch_geometric import data
+    from torch_geometric.data.hypergraph_data import HyperGraphData
+
+    make = HyperGraphData if kind == "HyperGraphData" else getattr(data, kind)
+    for thing in (make(), [make()]):
+        with one_line(f"a {kind}", words):
+            load_own(thing)
+
+
+def test_several_targets_with_blanks_in_the_shape_of_ogb():
+    draw = torch.Generator().manual_seed(1)
+    graphs = [path_graph(i, 4, y=torch.rand(1, 3, generator=draw)) for i in range(20)]
+    b = load_own(graphs)
+    assert (b.task.level, b.encoding.targets) == ("graph", ("y0", "y1", "y2"))

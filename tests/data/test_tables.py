@@ -197,3 +197,12 @@ def test_many_graphs_in_little_time(tmp_path):
 
 
 # -- molecules -----------------------------------------------------------------------------------------------------
+
+
+def test_files_and_unused_columns_are_named(tmp_path):
+    folder = write_folder(tmp_path / "t")
+    lines = (folder / "graphs.csv").read_text().splitlines()
+    (folder / "graphs.csv").write_text("\n".join([f"{lines[0]},lab", *(f"{line},3" for line in lines[1:])]) + "\n")
+    b = load_own(folder)
+    assert b.files == ("graphs.csv (12 rows)", "nodes.csv (48 rows)", "edges.csv (72 rows)")
+    assert b.left_out == ("graphs.csv columns lab: not the target",)

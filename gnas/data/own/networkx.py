@@ -15,6 +15,7 @@ from gnas.errors import InputError
 
 Attributes = Mapping[Any, Any]
 RESERVED = ("pos", "split")
+MOST_CATEGORIES = 1000  # texts of a column
 
 
 def is_networkx(value: Any) -> bool:
@@ -54,14 +55,18 @@ def read_networkx(graphs: Sequence[Any], place: Place, options: ReadOptions) -> 
     pos = _columns(nodes, ("pos",), places["node"]) if _have(nodes, "pos") else {}
     splits = {key: _split(holders[key], options, places[key]) for key in ("graph", found)}
     groups = {key: _groups(holders[key], options.group_column, places[key]) for key in ("graph", found)}
+    node_columns, no_nodes = _features(nodes, "x", taken, options, "node", places["node"])
+    edge_columns, no_edges = _features(edges, "edge_attr", taken, options, "edge", places["edge"])
+    others = [str(n) for n in dict.fromkeys(n for h in whole for n in h) if n not in taken]
+    no_graphs = (f"graph attributes {format_list(others)}: not the target",) if others else ()
     return RawGraphs(
         source="networkx",
         name="graphs",
         node_counts=node_counts,
         edge_counts=edge_counts,
         edge_index=ends,
-        nodes=_features(nodes, "x", taken, places["node"]),
-        edges=_features(edges, "edge_attr", taken, places["edge"]),
+        nodes=node_columns,
+        edges=edge_columns,
         targets=targets,
         level=found,
         labelled=labelled,
@@ -72,6 +77,7 @@ def read_networkx(graphs: Sequence[Any], place: Place, options: ReadOptions) -> 
         row_groups=None if found == "graph" else groups[found],
         requested=options.target,
         reasons=(f"{found} level: {found}s have the attribute {names[0]!r}",) if targets else (),
+        left_out=(*no_nodes, *no_edges, *no_graphs),
         graph_place=place,
     )
 
@@ -103,14 +109,30 @@ def _level(holders: Mapping[str, Sequence[Attributes]], names: Sequence[str], re
     return next((key for key in levels if all(_have(holders[key], n) for n in names)), None)
 
 
-def _features(holders: Sequence[Attributes], preferred: str, taken: set[str], place: Place) -> dict[str, Array]:
-    """The columns of ``preferred`` if present, else of every attribute that is not in ``taken``."""
+def _features(
+    holders: Sequence[Attributes], preferred: str, taken: set[str], options: ReadOptions, what: str, place: Place
+) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """The columns of ``preferred`` if present, then those of all other attributes that are not in ``taken``.
+
+    Beside ``preferred`` an attribute that cannot be read is left out; a line says why. Without it, that is an error.
+    """
     if not holders:
-        return {}
-    if _have(holders, preferred):
-        return _columns(holders, (preferred,), place)
-    names = dict.fromkeys(str(n) for h in holders for n in h if n not in taken)
-    return _columns(holders, names, place)
+        return {}, ()
+    names = dict.fromkeys(str(n) for h in holders for n in h if n not in taken and n != preferred)
+    if not _have(holders, preferred):
+        return _columns(holders, names, place), ()
+    columns, left_out = _columns(holders, (preferred,), place), []
+    for name in filter(options.wants, names):
+        try:
+            found = _columns(holders, (name,), place)
+        except InputError as error:
+            left_out.append(f"{what} attribute {name!r} ({error})")
+            continue
+        if any(v.dtype.kind == "S" and len(set(v.tolist())) > MOST_CATEGORIES for v in found.values()):
+            left_out.append(f"{what} attribute {name!r}: more than {MOST_CATEGORIES} different texts")
+        elif not columns.keys() & found.keys():
+            columns |= found
+    return columns, tuple(left_out)
 
 
 def _columns(holders: Sequence[Attributes], names: Iterable[str], place: Place) -> dict[str, Array]:

@@ -150,6 +150,11 @@ class ReadOptions:
         """Columns that are neither features nor targets."""
         return tuple(filter(None, ("split", self.split_column, self.group_column)))
 
+    def wants(self, attribute: str) -> bool:
+        """Whether an attribute beside ``x`` and ``edge_attr`` is read: always for new data, else if the network reads it."""
+        names = [column.name for column in self.vocabulary]
+        return not names or any(name == attribute or name.rstrip("0123456789") == attribute for name in names)
+
     @staticmethod
     def for_loading(options: LoadOptions) -> ReadOptions:
         """Options to read the data of a new benchmark."""

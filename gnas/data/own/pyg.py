@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from torch import Tensor
-from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import BaseData
 
 from gnas.data.benchmark import SPLIT_NAMES
@@ -120,9 +120,11 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
     x = gather_attribute(graphs, "x", place)
     pos = gather_attribute(graphs, "pos", place)
     node_counts = np.array([_num_nodes(g, e, place(i)) for i, (g, e) in enumerate(zip(graphs, edges, strict=True))])
-    atoms = gather_attribute(graphs, "z", place)
     edge_attr = gather_attribute(graphs, "edge_attr", place, edge_counts)
-    weight = gather_attribute(graphs, "edge_weight", place, edge_counts)
+    named = {*options.target, *options.reserved}
+    z = gather_attribute(graphs, "z", place) if options.wants("z") and "z" not in named else None
+    weight = "edge_weight" if options.wants("edge_weight") and "edge_weight" not in named else ""
+    edge_weight = gather_attribute(graphs, weight, place, edge_counts) if weight else None
     counts = {"node": node_counts, "edge": edge_counts}
     masks, notes = _masks(graphs, place) if options.own_split else (None, ())
     attribute = _attribute(graphs, options.target)
@@ -132,13 +134,9 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
             f"{place(0)}: no targets; set data.{attribute}, or name the attribute with the data option target"
         )
     found, reason = _level(values, masks, counts, options.level, attribute, place)
-    for name, rows, expected in (
-        ("x", x, "node"),
-        ("z", atoms, "node"),
-        ("pos", pos, "node"),
-        ("edge_attr", edge_attr, "edge"),
-        ("edge_weight", weight, "edge"),
-    ):
+    of_nodes, of_edges = {"x": x, "z": z, "pos": pos}, {"edge_attr": edge_attr, "edge_weight": edge_weight}
+    for name, rows in (*of_nodes.items(), *of_edges.items()):
+        expected = "node" if name in of_nodes else "edge"
         check_lengths(rows, counts[expected], name, expected, place)
     return RawGraphs(
         source="pyg",
@@ -146,8 +144,8 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
         node_counts=node_counts,
         edge_counts=edge_counts,
         edge_index=np.concatenate(edges, axis=1),
-        nodes={**stack_columns("x", x, place), **stack_columns("z", atoms, place)},
-        edges={**stack_columns("edge_attr", edge_attr, place), **stack_columns("edge_weight", weight, place)},
+        nodes=stack_columns("x", x, place) | stack_columns("z", z, place),
+        edges=stack_columns("edge_attr", edge_attr, place) | stack_columns("edge_weight", edge_weight, place),
         targets=_targets(attribute, values, found, counts, options, place),
         level=found,
         pos=None if pos is None else stack_rows("pos", pos, place),
@@ -155,15 +153,40 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
         requested=options.target,
         notes=notes,
         reasons=(reason,) if reason else (),
+        left_out=_name_unread(graphs, {attribute, *named}),
         graph_place=place,
     )
 
 
+READ = ("x", "z", "pos", "edge_index", "edge_attr", "edge_weight", "y", *MASKS)
+BOOKKEEPING = ("num_nodes", "batch", "ptr", "adj_t")
+
+
+def _name_unread(graphs: Sequence[Data], named: set[str]) -> tuple[str, ...]:
+    """A line that names the attributes that are not read."""
+    found = {key for graph in graphs for key in graph.keys()}  # noqa: SIM118 (a Data is no mapping)
+    names = sorted(found - {*READ, *BOOKKEEPING, *named})
+    advice = "numbers of nodes are read from x, of edges from edge_attr, targets with the data option target"
+    return (f"attributes {format_list(names)}: not read; {advice}",) if names else ()
+
+
 def _all_data(graphs: Sequence[Any], place: Place) -> None:
     for i, graph in enumerate(graphs):
-        if not isinstance(graph, Data):
-            hint = "; merge its types with to_homogeneous() first" if isinstance(graph, HeteroData) else ""
+        kind = next((name for name in HINTS if _is_a(graph, name)), "")
+        if kind or not isinstance(graph, Data):
+            hint = f"; {HINTS[kind]}" if kind else ""
             raise InputError(f"{place(i)}: a {type(graph).__name__} where a PyG Data was expected{hint}")
+
+
+HINTS = {  # kinds of graphs by the name of their class in PyG
+    "HeteroData": "merge its types of nodes and edges with to_homogeneous() first",
+    "TemporalData": "events in time are not supported; make one Data per period, with its edges in edge_index",
+    "HyperGraphData": "edges of more than two nodes are not supported; replace each by edges between pairs of its nodes",
+}
+
+
+def _is_a(graph: Any, name: str) -> bool:
+    return any(kind.__name__ == name for kind in type(graph).__mro__)
 
 
 def _edges(graph: Data, where: str) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gnas.data.encoding import Array, find_positions, find_repeat, format_value
+from gnas.data.encoding import Array, find_positions, find_repeat, format_count, format_list, format_value
 from gnas.data.own.csv import Table, read_csv
 from gnas.data.own.options import ReadOptions
 from gnas.data.own.raw import RawGraphs, read_groups, read_split_codes
@@ -72,10 +72,19 @@ def read_folder(path: Path, options: ReadOptions) -> RawGraphs:
         **splits,
         requested=options.target,
         reasons=(reason,),
+        files=tuple(f"{table.file} ({format_count(len(table), 'row')})" for table in folder.tables.values()),
+        left_out=_name_unused(folder, {*names, *options.reserved}),
         graph_place=lambda g: f"graph {format_value(ids[g])}",
         node_lines=lambda row: folder.nodes.place(int(node_order[row])),
         edge_lines=lambda row: folder.edges.place(int(edge_order[row])),
     )
+
+
+def _name_unused(folder: _Folder, used: set[str]) -> tuple[str, ...]:
+    """A line on the columns of ``graphs.csv`` that are neither keys nor targets."""
+    columns = () if folder.graphs is None else folder.graphs.columns
+    names = [c for c in columns if c not in KEYS["graph"] and c not in used]
+    return (f"{folder.graphs.file} columns {format_list(names)}: not the target",) if names and folder.graphs else ()
 
 
 def _open(path: Path) -> _Folder:
