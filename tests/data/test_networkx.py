@@ -77,7 +77,7 @@ def test_all_attributes_are_columns_and_what_cannot_be_read_is_named():
     assert [c.name for c in b.encoding.nodes] == ["x0", "x1", "kind"]
     assert [c.name for c in b.encoding.edges] == ["edge_attr", "weight", "bond"]
     assert any("node attribute 'notes'" in line for line in b.left_out)
-    assert "graph attributes name: not the target" in b.left_out
+    assert "graph attributes name: not named as target or feature" in b.left_out
     for graph in graphs:
         for _, attributes in graph.nodes(data=True):
             attributes["later"] = 1

@@ -205,4 +205,4 @@ def test_files_and_unused_columns_are_named(tmp_path):
     (folder / "graphs.csv").write_text("\n".join([f"{lines[0]},lab", *(f"{line},3" for line in lines[1:])]) + "\n")
     b = load_own(folder)
     assert b.files == ("graphs.csv (12 rows)", "nodes.csv (48 rows)", "edges.csv (72 rows)")
-    assert b.left_out == ("graphs.csv columns lab: not the target",)
+    assert b.left_out == ("graphs.csv columns lab: not named as target or feature",)

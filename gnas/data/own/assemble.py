@@ -21,6 +21,7 @@ from gnas.data.encoding import (
     read_columns,
 )
 from gnas.data.own.fit import fit_encoding, note_fit, read_features
+from gnas.data.own.graph_features import check_options
 from gnas.data.own.infer import infer_encoding, read_targets
 from gnas.data.own.inputs import add_inputs, select_inputs
 from gnas.data.own.options import LoadOptions
@@ -45,6 +46,7 @@ SOURCES = {
 
 def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
     """Check, encode and split raw graphs."""
+    check_options(raw, options)
     oddities = check_raw_graphs(raw)
     raw = select_inputs(raw, options)
     encoding = infer_encoding(raw, options.kind, options.categorical)

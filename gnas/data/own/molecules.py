@@ -12,6 +12,7 @@ from gnas.data.cache import cached_by_texts
 from gnas.data.descriptors import compute_descriptors
 from gnas.data.encoding import Array, Column, Place, format_count, format_list
 from gnas.data.own.csv import Table
+from gnas.data.own.graph_features import describe_unused, read_table_features
 from gnas.data.own.options import ReadOptions
 from gnas.data.own.raw import RawGraphs
 from gnas.data.own.tables import TARGET, read_split_columns
@@ -36,7 +37,7 @@ def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
     split, groups = read_split_columns(table, options)
     texts = [cell.decode() for cell in table.columns[column].tolist()]
     graphs, keep, notes = _read_atoms(texts, table.place, options)
-    features = read_features(table, column, options)
+    features = read_table_features(table, (column,), options)
     kept = [texts[i] for i in keep]
     described = compute_descriptors(kept) if options.descriptors else {}
     unused = [c for c in table.columns if c not in (column, *options.reserved, *names, *features)]
@@ -55,7 +56,7 @@ def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
         rows=keep,
         requested=options.target,
         notes=notes,
-        left_out=(f"columns {format_list(unused)}: not named as target or feature",) if unused else (),
+        left_out=describe_unused("columns", unused),
         reasons=(f"graph level: {table.file} has the target {', '.join(names)}",) if names else (),
         graph_place=lambda g: table.place(int(keep[g])),
     )
@@ -112,16 +113,6 @@ def _targets(table: Table, column: str, options: ReadOptions) -> list[str]:
     raise InputError(
         f"{table.file}: which column is the target? name it with the data option target; columns: {format_list(free)}"
     )
-
-
-def read_features(table: Table, column: str, options: ReadOptions) -> dict[str, Array]:
-    """The columns that the caller named as features of whole graphs, or that the network reads."""
-    for name in options.graph_features:
-        if options.unlabelled and name not in table.columns:
-            where = table.file or "a list of SMILES"
-            raise InputError(f"{where}: no column {name!r}, which this network reads; give a table that has it")
-        choose(name, [c for c in table.columns if c not in (column, *options.reserved)], "feature of graphs")
-    return {name: table.numbers(name) for name in options.graph_features}
 
 
 # -- atoms and bonds -----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnas.data.encoding import Array, Place, format_list
+from gnas.data.own.graph_features import describe_unused, read_attribute_features
 from gnas.data.own.options import ReadOptions
 from gnas.data.own.raw import RawGraphs, name_columns, place_within, read_groups, read_split_codes, to_array
 from gnas.errors import InputError
@@ -58,7 +59,8 @@ def read_networkx(graphs: Sequence[Any], place: Place, options: ReadOptions) -> 
     node_columns, no_nodes = _features(nodes, "x", taken, options, "node", places["node"])
     edge_columns, no_edges = _features(edges, "edge_attr", taken, options, "edge", places["edge"])
     others = [str(n) for n in dict.fromkeys(n for h in whole for n in h) if n not in taken]
-    no_graphs = (f"graph attributes {format_list(others)}: not the target",) if others else ()
+    features = _graph_features(whole, options, place)
+    unused = [name for name in others if name not in {*features, *(n.rstrip("0123456789") for n in features)}]
     return RawGraphs(
         source="networkx",
         name="graphs",
@@ -75,9 +77,10 @@ def read_networkx(graphs: Sequence[Any], place: Place, options: ReadOptions) -> 
         row_split=None if found == "graph" else splits[found],
         graph_groups=groups["graph"],
         row_groups=None if found == "graph" else groups[found],
+        graphs=features,
         requested=options.target,
         reasons=(f"{found} level: {found}s have the attribute {names[0]!r}",) if targets else (),
-        left_out=(*no_nodes, *no_edges, *no_graphs),
+        left_out=(*no_nodes, *no_edges, *describe_unused("graph attributes", unused)),
         graph_place=place,
     )
 
@@ -174,6 +177,14 @@ def _targets(
     example = holders[int(labelled.argmax())]
     filled = [h if ok else example for h, ok in zip(holders, labelled, strict=True)]
     return _columns(filled, names, place), None if labelled.all() else labelled
+
+
+def _graph_features(whole: Sequence[Attributes], options: ReadOptions, place: Place) -> dict[str, Array]:
+    def read(name: str) -> Array:
+        columns = list(_columns(whole, (name,), place).values())
+        return np.stack(columns, axis=1) if columns else np.empty((len(whole), 0))
+
+    return read_attribute_features([name for name in whole[0] if isinstance(name, str)], read, place, options)
 
 
 def _split(holders: Sequence[Attributes], options: ReadOptions, place: Place) -> Array | None:

@@ -14,6 +14,7 @@ from torch_geometric.data.data import BaseData
 
 from gnas.data.benchmark import SPLIT_NAMES
 from gnas.data.encoding import Array, Place, format_list
+from gnas.data.own.graph_features import read_attribute_features
 from gnas.data.own.networkx import is_networkx
 from gnas.data.own.options import ReadOptions
 from gnas.data.own.raw import (
@@ -121,7 +122,7 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
     pos = gather_attribute(graphs, "pos", place)
     node_counts = np.array([_num_nodes(g, e, place(i)) for i, (g, e) in enumerate(zip(graphs, edges, strict=True))])
     edge_attr = gather_attribute(graphs, "edge_attr", place, edge_counts)
-    named = {*options.target, *options.reserved}
+    named = {*options.target, *options.reserved, *options.graph_features}
     z = gather_attribute(graphs, "z", place) if options.wants("z") and "z" not in named else None
     weight = "edge_weight" if options.wants("edge_weight") and "edge_weight" not in named else ""
     edge_weight = gather_attribute(graphs, weight, place, edge_counts) if weight else None
@@ -134,6 +135,7 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
             f"{place(0)}: no targets; set data.{attribute}, or name the attribute with the data option target"
         )
     found, reason = _level(values, masks, counts, options.level, attribute, place)
+    features = _graph_features(graphs, options, place)
     of_nodes, of_edges = {"x": x, "z": z, "pos": pos}, {"edge_attr": edge_attr, "edge_weight": edge_weight}
     for name, rows in (*of_nodes.items(), *of_edges.items()):
         expected = "node" if name in of_nodes else "edge"
@@ -150,10 +152,11 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
         level=found,
         pos=None if pos is None else stack_rows("pos", pos, place),
         **_splits(graphs, _codes(masks, counts, found, place), found, counts, options, place),
+        graphs=features,
         requested=options.target,
         notes=notes,
         reasons=(reason,) if reason else (),
-        left_out=_name_unread(graphs, {attribute, *named}),
+        left_out=_name_unread(graphs, {attribute, *named, *(n.rstrip("0123456789") for n in features)}),
         graph_place=place,
     )
 
@@ -166,7 +169,7 @@ def _name_unread(graphs: Sequence[Data], named: set[str]) -> tuple[str, ...]:
     """A line that names the attributes that are not read."""
     found = {key for graph in graphs for key in graph.keys()}  # noqa: SIM118 (a Data is no mapping)
     names = sorted(found - {*READ, *BOOKKEEPING, *named})
-    advice = "numbers of nodes are read from x, of edges from edge_attr, targets with the data option target"
+    advice = "numbers of nodes are read from x, of edges from edge_attr, of graphs with the data option graph_features"
     return (f"attributes {format_list(names)}: not read; {advice}",) if names else ()
 
 
@@ -287,6 +290,14 @@ def _targets(
             f"no target {missing[0]!r}: neither an attribute of {place(0)} nor one of {format_list(list(found))}"
         )
     return {r: found[r] for r in requested}
+
+
+def _graph_features(graphs: Sequence[Data], options: ReadOptions, place: Place) -> dict[str, Array]:
+    def read(name: str) -> Array:
+        arrays = gather_attribute(graphs, name, place, any_shape=True) or []
+        return stack_rows(name, [array.reshape(1, -1) for array in arrays], place)
+
+    return read_attribute_features(graphs[0].keys(), read, place, options)
 
 
 def _splits(

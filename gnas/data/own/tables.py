@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gnas.data.encoding import Array, find_positions, find_repeat, format_count, format_list, format_value
+from gnas.data.encoding import Array, find_positions, find_repeat, format_count, format_value
 from gnas.data.own.csv import Table, read_csv
+from gnas.data.own.graph_features import describe_unused, read_table_features
 from gnas.data.own.options import ReadOptions
 from gnas.data.own.raw import RawGraphs, read_groups, read_split_codes
 from gnas.errors import InputError, choose
@@ -57,6 +58,7 @@ def read_folder(path: Path, options: ReadOptions) -> RawGraphs:
     targets, labelled = _read_targets(folder, level, names, options.text_labels, order[level])
     pos = [c for c in folder.nodes.columns if COORDINATE.fullmatch(c)]
     splits = _splits(folder, level, order[level], options)
+    features = _read_graph_features(folder, options)
     return RawGraphs(
         source="tables",
         name=path.name or path.resolve().name,
@@ -70,10 +72,11 @@ def read_folder(path: Path, options: ReadOptions) -> RawGraphs:
         labelled=labelled,
         pos=_coordinates(folder.nodes, pos, node_order),
         **splits,
+        graphs=features,
         requested=options.target,
         reasons=(reason,),
         files=tuple(f"{table.file} ({format_count(len(table), 'row')})" for table in folder.tables.values()),
-        left_out=_name_unused(folder, {*names, *options.reserved}),
+        left_out=_name_unused(folder, {*names, *options.reserved, *features}),
         graph_place=lambda g: f"graph {format_value(ids[g])}",
         node_lines=lambda row: folder.nodes.place(int(node_order[row])),
         edge_lines=lambda row: folder.edges.place(int(edge_order[row])),
@@ -81,10 +84,9 @@ def read_folder(path: Path, options: ReadOptions) -> RawGraphs:
 
 
 def _name_unused(folder: _Folder, used: set[str]) -> tuple[str, ...]:
-    """A line on the columns of ``graphs.csv`` that are neither keys nor targets."""
+    """A line on the columns of ``graphs.csv`` that are neither keys nor targets nor features."""
     columns = () if folder.graphs is None else folder.graphs.columns
-    names = [c for c in columns if c not in KEYS["graph"] and c not in used]
-    return (f"{folder.graphs.file} columns {format_list(names)}: not the target",) if names and folder.graphs else ()
+    return describe_unused("graphs.csv columns", [c for c in columns if c not in KEYS["graph"] and c not in used])
 
 
 def _open(path: Path) -> _Folder:
@@ -113,7 +115,8 @@ def _targets(folder: _Folder, options: ReadOptions) -> tuple[str, list[str], str
     for here, table in folder.tables.items():
         if level not in (None, here):
             continue
-        free = [c for c in table.columns if c not in KEYS[here] and c not in options.reserved]
+        leave = {*KEYS[here], *options.reserved, *(options.graph_features if here == "graph" else ())}
+        free = [c for c in table.columns if c not in leave]
         names = [c for c in requested if c in free] if requested else [c for c in free if TARGET.fullmatch(c)]
         if here == "graph" and not names and not requested:
             names = free
@@ -126,6 +129,14 @@ def _targets(folder: _Folder, options: ReadOptions) -> tuple[str, list[str], str
         choose(next((r for r in requested if r not in columns), requested[0]), columns, "target column")
     where = f"{level}s.csv" if level else "graphs.csv, nodes.csv or edges.csv"
     raise InputError(f"{where}: no target column; call it y, or name it with the data option target")
+
+
+def _read_graph_features(folder: _Folder, options: ReadOptions) -> dict[str, Array]:
+    if not options.graph_features:
+        return {}
+    if folder.graphs is None:
+        raise InputError("graph_features names columns of graphs.csv, which is missing; add the file or leave it out")
+    return read_table_features(folder.graphs, KEYS["graph"], options)
 
 
 def _coordinates(nodes: Table, names: Sequence[str], order: Array) -> Array | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from gnas.data.encoding import Array, format_count, format_list
 from gnas.data.own.csv import Table, read_numbers
+from gnas.data.own.graph_features import expand_names
 from gnas.data.own.options import ReadOptions
 from gnas.data.own.raw import RawGraphs
 from gnas.errors import InputError, choose
@@ -76,11 +77,14 @@ def read_tu(found: TuFiles, options: ReadOptions) -> RawGraphs:
     node_counts = np.bincount(node_graph, minlength=total)
     local = np.empty(len(node_graph), np.int64)
     local[orders["node"]] = np.arange(len(node_graph)) - np.repeat(node_counts.cumsum() - node_counts, node_counts)
-    level, names, reason = _choose_targets(tables, options)
+    features = _read_graph_features(tables, options)
+    level, names, reason = _choose_targets(tables, options, list(features))
     columns: dict[str, dict[str, Array]] = {"graph": {}, "node": {}, "edge": {}}
     for end, table in tables.items():
         here = COLUMNS[end][0]
-        columns[here] |= {name: _read_column(table, name, options)[orders[here]] for name in table.columns}
+        columns[here] |= {
+            name: _read_column(table, name, options)[orders[here]] for name in table.columns if name not in features
+        }
     targets = {name: columns[level].pop(name) for name in names}
     return RawGraphs(
         source="tu",
@@ -91,6 +95,7 @@ def read_tu(found: TuFiles, options: ReadOptions) -> RawGraphs:
         nodes=columns["node"],
         edges=columns["edge"],
         targets=targets,
+        graphs=features,
         level=level,
         requested=options.target,
         reasons=(reason,) if reason else (),
@@ -154,15 +159,29 @@ def _find_edge_graphs(edges: Table, ends: Array, node_graph: Array) -> Array:
     return source
 
 
-def _choose_targets(tables: Mapping[str, Table], options: ReadOptions) -> tuple[str, list[str], str]:
-    """Level, names of the target columns and the reason."""
+def _read_graph_features(tables: Mapping[str, Table], options: ReadOptions) -> dict[str, Array]:
+    """The columns of graphs that the caller named; ``graph_attribute`` stands for all of that file."""
+    here = {name: table for end, table in tables.items() if COLUMNS[end][0] == "graph" for name in table.columns}
+    names = expand_names(options.graph_features, list(here))
+    missing = [name for name in names if name not in here]
+    if missing and options.unlabelled:
+        raise InputError(f"the TU folder has no column {missing[0]!r} of graphs, which this network reads")
+    return {choose(name, list(here), "feature of graphs"): here[name].numbers(name) for name in names}
+
+
+def _choose_targets(
+    tables: Mapping[str, Table], options: ReadOptions, features: Sequence[str]
+) -> tuple[str, list[str], str]:
+    """Level, names of the target columns and the reason; ``features`` are columns of graphs that are input."""
     by_level: dict[str, list[tuple[str, str]]] = {"graph": [], "node": [], "edge": []}
     for end, table in tables.items():
-        by_level[COLUMNS[end][0]] += [(name, end) for name in table.columns]
+        by_level[COLUMNS[end][0]] += [(name, end) for name in table.columns if name not in features]
     if not options.target:
-        end = next((e for e in COLUMNS if e in tables and options.level in (None, COLUMNS[e][0])), "")
+        ends = [end for named in by_level.values() for _, end in named]
+        end = next((e for e in COLUMNS if e in ends and options.level in (None, COLUMNS[e][0])), "")
         if COLUMNS.get(end, ("",))[0] == "graph":
-            return "graph", list(tables[end].columns), f"graph level: {tables[end].file} has one row per graph"
+            names = [name for name, here in by_level["graph"] if here == end]
+            return "graph", names, f"graph level: {tables[end].file} has one row per graph"
         if options.unlabelled:
             return options.level or "graph", [], ""
         if options.level in (None, "graph"):
@@ -184,5 +203,8 @@ def _choose_targets(tables: Mapping[str, Table], options: ReadOptions) -> tuple[
 def _describe_left_out(found: TuFiles, columns: list[str]) -> tuple[str, ...]:
     lines = [f"{name}: not part of the TU format" for name in found.others]
     if columns:
-        lines.append(f"{format_list(columns)}: not the target; to predict it, set the data option target={columns[0]}")
+        lines.append(
+            f"{format_list(columns)}: not the target; to predict it, set the data option target={columns[0]}; "
+            f"as input of networks, graph_features={columns[0]}"
+        )
     return tuple(lines)
