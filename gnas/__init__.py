@@ -18,7 +18,7 @@ _PLACES = {
     "gnas.strategies.depth": ("search_depth",),
     "gnas.errors": ("InputError",),
     "gnas.use.estimator": ("GNAS",),
-    "gnas.training.evaluation": ("evaluate",),
+    "gnas.use.evaluate": ("evaluate",),
     "gnas.use.export": ("export_run",),
     "gnas.arch.gap": (),
     "gnas.arch.genotype": ("CellGenotype", "Genotype", "Link"),

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from gnas.cli import compare, depth, doctor, predict, report, reproduce, runs, search, train
+from gnas.cli import compare, depth, doctor, evaluate, predict, report, reproduce, runs, search, train
 from gnas.cli.group import Guarded
 from gnas.cli.options import examples
 
@@ -56,6 +56,7 @@ app.command("train", epilog=examples(*train.EXAMPLES))(train.train)
 app.command("depth", epilog=examples(*depth.EXAMPLES))(depth.depth)
 app.command("compare", epilog=examples(*compare.EXAMPLES))(compare.compare)
 app.command("predict", epilog=examples(*predict.EXAMPLES["predict"]))(predict.predict)
+app.command("evaluate", epilog=examples(*evaluate.EXAMPLES))(evaluate.evaluate)
 app.command("export", epilog=examples(*predict.EXAMPLES["export"]))(predict.export)
 app.command("report", epilog=examples(*report.EXAMPLES["report"]))(report.report)
 app.command("draw", epilog=examples(*report.EXAMPLES["draw"]))(report.draw)

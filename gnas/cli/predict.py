@@ -29,6 +29,9 @@ Network = Annotated[
 WhichSeed = Annotated[
     int | None, typer.Option(metavar="N", help="Which of its trainings. Default: the best by validation.")
 ]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Leave out SMILES that do not parse, or with atoms the network never saw.")
+]
 
 
 def predict(
@@ -40,10 +43,7 @@ def predict(
     network: Network = None,
     seed: WhichSeed = None,
     device: o.Device = None,
-    skip_bad: Annotated[
-        bool,
-        typer.Option("--skip-bad", help="Leave out SMILES that do not parse, or with atoms the network never saw."),
-    ] = False,
+    skip_bad: SkipBad = False,
     data_root: o.DataRoot = None,
     force: o.Overwrite = False,
     as_json: o.Json = False,

@@ -236,5 +236,11 @@ def compute_metrics(kind: str, values: Tensor, y: Tensor, mask: Tensor | None = 
     return {name: compute_metric(name, values, y, mask) for name in METRICS[kind]}
 
 
+def name_per_target(found: Mapping[str, MetricValue], names: tuple[str, ...]) -> dict[str, dict[str, float | None]]:
+    """Metrics of each target or class by its name; without metrics that have a single value."""
+    several = {metric: one.per_target for metric, one in found.items() if len(one.per_target) > 1}
+    return {metric: dict(zip(names, values, strict=True)) for metric, values in several.items()}
+
+
 def _finite(value: float) -> float | None:
     return value if value == value else None

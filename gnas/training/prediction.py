@@ -111,7 +111,7 @@ def infer(
     for number, planned in enumerate(plan, start=1):
         batch = store.batch(planned.ids, planned.capacity)
         out = model(batch)[batch.target_mask]  # the rest is padding, other splits, or sampled neighbours
-        found.append(task.predicted_values(out).cpu())
+        found.append(task.predicted_values(out.cpu().double()))  # in float32, probabilities near 1 are equal
         if on_progress is not None:
             on_progress("predicting, batches", number, len(plan))
     return torch.cat(found)

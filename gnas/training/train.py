@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gnas import distributed
 from gnas.data.benchmark import Benchmark
-from gnas.model.metrics import MetricValue
+from gnas.model.metrics import MetricValue, name_per_target
 from gnas.model.network import GraphModule
 from gnas.model.task import decimals
 from gnas.run.folder import Run
@@ -247,10 +247,8 @@ class Trainer(EpochLoop):
 
     def _name_targets(self, found: Mapping[str, MetricValue]) -> dict[str, dict[str, float | None]]:
         """Metrics of each target or class by its name; empty for a single target."""
-        several = {name: one.per_target for name, one in found.items() if len(one.per_target) > 1}
         names = self.task.labels if len(self.task.labels) == self.task.num_outputs else ()
-        names = names or tuple(str(k) for k in range(self.task.num_outputs))
-        return {name: dict(zip(names, values, strict=True)) for name, values in several.items()}
+        return name_per_target(found, names or tuple(str(k) for k in range(self.task.num_outputs)))
 
     def _norms_lag(self, evaluated: float) -> bool:
         """Whether the best epoch scored much better on its own batches than in evaluation; warns if so."""

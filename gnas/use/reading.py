@@ -51,7 +51,8 @@ def read_graphs(
     """Graphs as a network trained on ``task`` reads them.
 
     The targets of PyG objects are only read where ``targets`` asks for them: a prediction needs none, and may meet classes
-    never seen. ``skip_bad`` leaves out SMILES the network cannot read.
+    never seen. With ``targets``, data without the target is an error; single rows may lack it.
+    ``skip_bad`` leaves out SMILES the network cannot read.
     """
     if skip_bad and (isinstance(data, GraphSet) or is_benchmark(data)):
         raise InputError("the option skip_bad leaves out SMILES that cannot be read; these graphs are not SMILES")
@@ -66,11 +67,11 @@ def read_graphs(
     data = as_table(data)
     parts = None if isinstance(data, str | Path | Table) else collect_graphs(data)
     if parts is None or not parts.graphs or not all(isinstance(g, Data) for g in parts.graphs):
-        found = encode_graphs(data, encoding, task, skip_bad)
+        found = encode_graphs(data, encoding, task, skip_bad, unlabelled=not targets)
         return NewGraphs(found.graphs, None, found.smiles, found.notes)
     graphs = parts.graphs if targets else [_without_target(graph) for graph in parts.graphs]
     order = _edge_order(graphs) if task.level == "edge" else None
-    return NewGraphs(encode_graphs(graphs, encoding, task, skip_bad).graphs, order)
+    return NewGraphs(encode_graphs(graphs, encoding, task, skip_bad, unlabelled=not targets).graphs, order)
 
 
 def is_benchmark(data: Any) -> bool:

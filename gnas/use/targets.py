@@ -6,6 +6,7 @@ import copy
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,10 @@ def with_targets(dataset: Any, y: Any) -> tuple[Any, tuple[str, ...]]:
 
     A list of SMILES or a DataFrame becomes a table with the targets beside them.
     """
-    if is_frame(dataset) or (len(dataset) and all(isinstance(item, str) for item in dataset)):
+    named = isinstance(dataset, str | Path)  # a benchmark or a file
+    if is_frame(dataset) or (not named and len(dataset) and all(isinstance(item, str) for item in dataset)):
         return as_table(dataset, y), ()
-    parts = collect_graphs(dataset)
+    parts = None if named else collect_graphs(dataset)
     if parts is None or not all(isinstance(graph, Data) for graph in parts.graphs):
         raise InputError("y goes with a list of PyG Data or of SMILES; other data bring their own targets")
     if len(parts.graphs) != len(y):

@@ -29,7 +29,8 @@ def text_of(command: str) -> str:
 
 
 def test_all_commands_are_there() -> None:
-    wanted = {"search", "train", "depth", "compare", "predict", "export", "report", "draw", "data", "runs", "doctor"}
+    wanted = {"search", "train", "depth", "compare", "predict", "evaluate", "export"}
+    wanted |= {"report", "draw", "data", "runs", "doctor"}
     assert wanted <= set(TOP)
     assert {"runs list", "runs show", "runs delete"} <= set(INNER)
     assert {"data list", "data prepare", "data check", "data pack"} <= set(INNER)

@@ -154,7 +154,7 @@ def test_a_classification_predicts_classes(classification: GNAS) -> None:
 def test_without_targets_there_is_no_score(classification: GNAS) -> None:
     bare = [Data(x=graph.x, edge_index=graph.edge_index) for graph in GRAPHS]
     assert len(classification.predict(bare)) == 30
-    with pytest.raises(InputError, match="a score needs one for each"):
+    with pytest.raises(InputError, match="graph 0: no targets; set"):
         classification.score(bare)
 
 

@@ -28,7 +28,7 @@ def check_options(raw: RawGraphs, options: LoadOptions) -> None:
 def read_table_features(table: Table, taken: Sequence[str], options: ReadOptions) -> dict[str, Array]:
     """The columns of a table with one row per graph that ``options`` name; ``taken`` are columns of another meaning."""
     for name in options.graph_features:
-        if options.unlabelled and name not in table.columns:
+        if options.vocabulary and name not in table.columns:
             where = table.file or "a list of SMILES"
             raise InputError(f"{where}: no column {name!r}, which this network reads; give a table that has it")
         choose(name, [c for c in table.columns if c not in (*taken, *options.reserved)], "feature of graphs")
@@ -56,7 +56,7 @@ def read_attribute_features(
         attribute = name if name in attributes else name.rstrip("0123456789")
         columns = _read_numbers(attribute, read, place) if attribute in attributes else {}
         chosen = columns if name == attribute else {n: v for n, v in columns.items() if n == name}
-        if not chosen and options.unlabelled:
+        if not chosen and options.vocabulary:
             raise InputError(f"{place(0)}: no attribute {name!r}, which this network reads; set it")
         if not chosen:
             choose(name, attributes, "feature of graphs")

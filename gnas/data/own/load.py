@@ -66,7 +66,9 @@ class EncodedGraphs(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def encode_graphs(data: Any, encoding: Encoding | None, task: Task, skip_bad: bool = False) -> EncodedGraphs:
+def encode_graphs(
+    data: Any, encoding: Encoding | None, task: Task, skip_bad: bool = False, unlabelled: bool = True
+) -> EncodedGraphs:
     """New data as a network trained on ``task`` reads it.
 
     Args:
@@ -74,12 +76,13 @@ def encode_graphs(data: Any, encoding: Encoding | None, task: Task, skip_bad: bo
         encoding: how the training data was read; None: PyG objects whose x is what the network reads.
         task: the network's task.
         skip_bad: leave out SMILES that do not parse, or that have atoms or bonds outside the training data.
+        unlabelled: the data may lack the target. Otherwise only single rows may.
     """
     encoding = encoding or default_encoding(task)
     data = as_table(_expand_path(data))
     if isinstance(data, Benchmark) or _is_packed(data):
         raise InputError("a benchmark is already encoded; give one of its splits to the network")
-    raw = _read(data, ReadOptions.for_prediction(encoding, task, skip_bad))
+    raw = _read(data, ReadOptions.for_prediction(encoding, task, skip_bad, unlabelled))
     if skip_bad and raw.source != "smiles":
         raise InputError("the option skip_bad leaves out SMILES that cannot be read; these graphs are not SMILES")
     try:

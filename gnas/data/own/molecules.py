@@ -75,7 +75,7 @@ def find_scaffolds(texts: Sequence[str]) -> list[str]:
 
 def find_smiles_column(table: Table, options: ReadOptions) -> str:
     """The column that the caller named, or one with a usual name, or the only one whose cells parse."""
-    if options.smiles is not None and (options.smiles in table.columns or not options.unlabelled):
+    if options.smiles is not None and (options.smiles in table.columns or not options.vocabulary):
         return choose(options.smiles, table.columns, f"column of {table.file}")
     usual = {c.lower(): c for c in reversed(list(table.columns))}
     for name in SMILES_NAMES:

@@ -176,7 +176,7 @@ class ReadOptions:
         )
 
     @staticmethod
-    def for_prediction(encoding: Encoding, task: Task, skip_bad: bool) -> ReadOptions:
+    def for_prediction(encoding: Encoding, task: Task, skip_bad: bool, unlabelled: bool = True) -> ReadOptions:
         """Options to read new data for a network that was trained with ``encoding``."""
         columns = (*encoding.nodes, *encoding.edges)
         named = encoding.targets if encoding.source in ("tables", "smiles", "tu") else ()
@@ -186,7 +186,7 @@ class ReadOptions:
             text_columns=tuple(c.name for c in columns if c.kind == "vocabulary"),
             text_labels=task.kind == "classification",
             own_split=False,
-            unlabelled=True,
+            unlabelled=unlabelled,
             skip_bad=skip_bad,
             vocabulary=columns,
             smiles=encoding.smiles or None,

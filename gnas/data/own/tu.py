@@ -164,7 +164,7 @@ def _read_graph_features(tables: Mapping[str, Table], options: ReadOptions) -> d
     here = {name: table for end, table in tables.items() if COLUMNS[end][0] == "graph" for name in table.columns}
     names = expand_names(options.graph_features, list(here))
     missing = [name for name in names if name not in here]
-    if missing and options.unlabelled:
+    if missing and options.vocabulary:
         raise InputError(f"the TU folder has no column {missing[0]!r} of graphs, which this network reads")
     return {choose(name, list(here), "feature of graphs"): here[name].numbers(name) for name in names}
 
