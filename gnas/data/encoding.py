@@ -81,16 +81,29 @@ class Column:
         return np.where((whole == values) & (whole >= 0) & (whole < self.size - self.other), whole, -1)
 
     def note_unseen(self, values: Array, place: Place) -> list[str]:
-        """A line for each value that becomes the category for other values; it names the first row of it."""
+        """A line on the values that become the category for other values: the first three, and their first places."""
         if not self.other or (values.dtype.kind == "S" and self.kind != "vocabulary"):
             return []
         rows = np.flatnonzero(self.codes(values) < 0)
-        found, first, counts = np.unique(values[rows], return_index=True, return_counts=True)
+        if not len(rows):
+            return []
+        found = [format_value(value) for value in np.unique(values[rows]).tolist()]
+        are = "is" if len(found) == 1 else "are"
+        where = _format_places(rows.tolist(), place)
         return [
-            f"column {self.name!r}: {format_value(value)} is not in the training data and is read as 'other' "
-            f"({place(int(rows[at]))}{f' and {count - 1:,} more' if count > 1 else ''})"
-            for value, at, count in zip(found, first, counts, strict=True)
+            f"column {self.name!r}: {format_list(found, 3)} {are} not in the training data and {are} read as 'other' ({where})"
         ]
+
+
+def _format_places(rows: list[int], place: Place, most: int = 3) -> str:
+    """The first places of these rows, each once, and how many rows lie elsewhere."""
+    places: dict[str, None] = {}
+    for number, row in enumerate(rows):
+        here = place(row)
+        if len(places) == most and here not in places:
+            return f"{', '.join(places)} and {len(rows) - number:,} more"
+        places[here] = None
+    return ", ".join(places)
 
 
 RDKIT = "rdkit:"  # begins the name of a feature that is computed from the molecule
@@ -211,13 +224,16 @@ def read_columns(columns: Sequence[Column], table: Mapping[str, Array], place: P
     if all(c.categorical for c in columns):
         small = np.int16 if max(c.size for c in columns) < 2**15 else np.int32
         return np.stack(parts, axis=1).astype(small)
-    blocks = [_one_hot(p, c.size) if c.categorical else p[:, None] for p, c in zip(parts, columns, strict=True)]
+    blocks = [_one_hot(p, c) if c.categorical else p[:, None] for p, c in zip(parts, columns, strict=True)]
     return np.concatenate(blocks, axis=1)
 
 
-def _one_hot(codes: Array, size: int) -> Array:
-    hot = np.zeros((len(codes), size), np.float32)
+def _one_hot(codes: Array, column: Column) -> Array:
+    """One-hot rows; the category for other values is a row of zeros, since nothing is learned about it."""
+    hot = np.zeros((len(codes), column.size), np.float32)
     hot[np.arange(len(codes)), codes] = 1
+    if column.other:
+        hot[:, -1] = 0
     return hot
 
 

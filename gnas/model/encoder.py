@@ -22,6 +22,14 @@ def embed_categories(x: Tensor, weight: Tensor, starts: Tensor) -> Tensor:
     return hot.scatter_(1, rows, 1.0) @ weight
 
 
+def init_categories(categories: Sequence[int], other: Sequence[int], channels: int) -> Tensor:
+    """Random embeddings of all categories. The last one of the columns ``other`` is never trained: it is zero."""
+    weight = torch.randn(sum(categories), channels)
+    for column in other:
+        weight[sum(categories[: column + 1]) - 1] = 0
+    return weight
+
+
 def list_encodings(task: Task) -> tuple[str, ...]:
     """The names of all encodings that a task has."""
     columns = {"walks": task.walks, "edge_walks": task.edge_walks, "laplacian": task.laplacian}
@@ -40,7 +48,7 @@ class Encoder(nn.Module):
         names = list_encodings(task) if encodings is None else encodings
         self.categories = task.categories
         if task.categories:
-            self.weight = nn.Parameter(torch.randn(sum(task.categories), channels))
+            self.weight = nn.Parameter(init_categories(task.categories, task.other, channels))
             starts = torch.tensor([0, *task.categories[:-1]]).cumsum(0)
             self.register_buffer("starts", starts, persistent=False)
         else:
@@ -123,7 +131,7 @@ class EdgeEncoder(nn.Module):
         self.categories, self.features = task.edge_categories, task.edge_channels
         self.walks = task.edge_walks if encodings is None or "edge_walks" in encodings else 0
         if self.categories:
-            self.weight = nn.Parameter(torch.randn(sum(self.categories), channels))
+            self.weight = nn.Parameter(init_categories(self.categories, task.edge_other, channels))
             starts = torch.tensor([0, *self.categories[:-1]]).cumsum(0)
             self.register_buffer("starts", starts, persistent=False)
         if self.features:

@@ -51,6 +51,9 @@ class Task:
     ``edge_categories`` or ``edge_channels`` describe ``edge_attr`` in the same way; both are empty if edges have no
     columns. ``graph_channels`` counts the columns of ``graph_attr``. ``walks`` (steps of a random walk from a node to
     itself) and ``laplacian`` (eigenvectors) are the columns of ``node_pe``, ``edge_walks`` those of ``edge_pe``.
+
+    ``other`` and ``edge_other`` number the categorical columns whose last category stands for all values that the
+    training data does not have. Nothing is learned about it: its embedding is zero.
     """
 
     level: str
@@ -74,6 +77,8 @@ class Task:
     laplacian: int = 0
     edge_walks: int = 0
     positive_weight: tuple[float, ...] = ()
+    other: tuple[int, ...] = ()
+    edge_other: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         choose(self.level, LEVELS, "task level")
@@ -95,6 +100,9 @@ class Task:
             )
         if len(self.positive_weight) not in (0, self.num_outputs):
             raise InputError(f"positive_weight has {len(self.positive_weight)} entries for {self.num_outputs} outputs")
+        for name, columns in (("other", self.categories), ("edge_other", self.edge_categories)):
+            if any(column not in range(len(columns)) for column in getattr(self, name)):
+                raise InputError(f"{name} is {getattr(self, name)}; it numbers some of {len(columns)} columns from 0")
         if self.edge_categories and self.edge_channels:
             raise InputError("edges have either edge_categories or edge_channels continuous features, not both")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,10 +69,20 @@ def read_graphs(
     parts = None if isinstance(data, str | Path | Table) else collect_graphs(data)
     if parts is None or not parts.graphs or not all(isinstance(g, Data) for g in parts.graphs):
         found = encode_graphs(data, encoding, task, skip_bad, unlabelled=not targets)
+        _warn_unseen(found.unseen)
         return NewGraphs(found.graphs, None, found.smiles, found.notes)
     graphs = parts.graphs if targets else [_without_target(graph) for graph in parts.graphs]
     order = _edge_order(graphs) if task.level == "edge" else None
-    return NewGraphs(encode_graphs(graphs, encoding, task, skip_bad, unlabelled=not targets).graphs, order)
+    found = encode_graphs(graphs, encoding, task, skip_bad, unlabelled=not targets)
+    _warn_unseen(found.unseen)
+    return NewGraphs(found.graphs, order, found.smiles, found.notes)
+
+
+def _warn_unseen(notes: Sequence[str]) -> None:
+    """One Python warning on values that the training data does not have; a script may not look at the notes."""
+    if notes:
+        more = f" (and {len(notes) - 1} more such notes)" if len(notes) > 1 else ""
+        warnings.warn(f"{notes[0]}{more}; predictions for them are guesses", stacklevel=3)
 
 
 def is_benchmark(data: Any) -> bool:

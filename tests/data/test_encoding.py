@@ -69,3 +69,16 @@ def test_encodings_that_are_none(broken):
     whole = Encoding("tables", "node", "regression", (Column("b"),), targets=("y",)).to_dict()
     with one_line():
         Encoding.from_dict({**whole, **broken} if broken else broken)
+
+
+def test_notes_on_unseen_values_are_short():
+    column = Column("element", "vocabulary", 2, ("C",), other=True)
+    values = np.array([b"C", b"Br", b"Br", b"I", b"Xe", b"F", b"C", b"Br"])
+    (note,) = column.note_unseen(values, lambda row: f"line {row // 2}")
+    assert note == (
+        "column 'element': 'Br', 'F', 'I' and 1 more are not in the training data and are read as 'other' "
+        "(line 0, line 1, line 2 and 1 more)"
+    )
+    (note,) = column.note_unseen(np.repeat(values[1:2], 5000), lambda row: f"line {row}")
+    assert note.endswith("is read as 'other' (line 0, line 1, line 2 and 4,997 more)")
+    assert column.note_unseen(values[:1], str) == []

@@ -173,7 +173,7 @@ def test_new_tables_are_read_the_same_way(folder, tmp_path):
     assert unseen.notes == (
         "column 'atom': 'Xe' is not in the training data and is read as 'other' (nodes.csv line 3)",
     )
-    assert unseen.graphs.x[1, :4].tolist() == [0, 0, 0, 1]
+    assert unseen.graphs.x[1, :4].tolist() == [0, 0, 0, 0]
     write_csv(new / "nodes.csv", ("graph_id", "node_id", "atom"), [(g, n, "C") for g in (0, 1) for n in range(6)])
     with one_line("nodes have no column 'ring'"):
         encode_graphs(new, b.encoding, b.task)

@@ -180,7 +180,9 @@ def test_molecules_as_they_were_given(tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("smiles\nCCO\nCO\n")
     np.testing.assert_allclose(predict(tmp_path, tmp_path / "new.csv").values, found.values[[0, 8]], rtol=1e-5)
     np.testing.assert_allclose(predict(tmp_path, ["CCO", "CO"]).values, found.values[[0, 8]], rtol=1e-5)
-    unseen = predict(tmp_path, ["CCO", "CBr"])
+    with pytest.warns(UserWarning, match="'Br' is not in the training data.*guesses") as warned:
+        unseen = predict(tmp_path, ["CCO", "CBr"])
+    assert len(warned) == 1
     np.testing.assert_allclose(unseen.values[0], found.values[0], rtol=1e-5)
     assert unseen.notes == ("column 'element': 'Br' is not in the training data and is read as 'other' (SMILES 1)",)
 

@@ -232,5 +232,11 @@ def _make_task(encoding: Encoding, train: GraphSet, options: LoadOptions, metric
         graph_channels=len(encoding.graphs),
         edge_categories=encoding.edge_categories,
         edge_channels=encoding.edge_channels,
+        other=_number_other(encoding.nodes) if encoding.categories else (),
+        edge_other=_number_other(encoding.edges) if encoding.edge_categories else (),
         positive_weight=positive_weights(y) if options.loss == "weighted_bce" else (),
     )
+
+
+def _number_other(columns: tuple[Column, ...]) -> tuple[int, ...]:
+    return tuple(i for i, column in enumerate(columns) if column.other)

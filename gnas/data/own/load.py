@@ -59,11 +59,15 @@ def load_own(data: Any, y: Any = None, **options: Any) -> Benchmark:
 
 
 class EncodedGraphs(NamedTuple):
-    """New data as a network reads it. SMILES also have their texts, and notes on skipped rows."""
+    """New data as a network reads it. SMILES also have their texts, and notes on skipped rows.
+
+    ``unseen`` are those of the notes that name values which the training data does not have.
+    """
 
     graphs: GraphSet
     smiles: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
 
 
 def encode_graphs(
@@ -86,8 +90,9 @@ def encode_graphs(
     if skip_bad and raw.source != "smiles":
         raise InputError("the option skip_bad leaves out SMILES that cannot be read; these graphs are not SMILES")
     try:
-        notes = (*raw.notes, *note_unseen(encoding, raw), *note_blanks(encoding, raw))
-        return EncodedGraphs(encode_raw(raw, encoding, task), raw.smiles, notes)
+        unseen = tuple(note_unseen(encoding, raw))
+        notes = (*raw.notes, *unseen, *note_blanks(encoding, raw))
+        return EncodedGraphs(encode_raw(raw, encoding, task), raw.smiles, notes, unseen)
     except UnknownValue as error:
         hint = "; the option skip_bad leaves such molecules out" if raw.source == "smiles" else ""
         raise InputError(f"{error}{hint}") from None
