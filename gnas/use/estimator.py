@@ -25,7 +25,7 @@ from gnas.training.prediction import Predictions, as_device, infer, output_names
 from gnas.use.logs import log_records
 from gnas.use.predict import predict_graphs
 from gnas.use.reading import is_benchmark, read_graphs
-from gnas.use.targets import accuracy, class_values, flat_targets, known_rows, r_squared, renamed, with_targets
+from gnas.use.targets import SCORES, class_values, flat_targets, known_rows, renamed, with_targets
 from gnas.workflow import discover
 
 TASKS = (*KINDS, *(f"{level}-{kind}" for level in LEVELS for kind in KINDS))
@@ -42,8 +42,8 @@ class GNAS:
     >>> model.predict(new_graphs)  # doctest: +SKIP
 
     Args:
-        task: what is learned: ``classification`` or ``regression``, with the level in front where it is not plain from
-            the data, such as ``node-classification``. None: inferred.
+        task: what is learned: ``classification``, ``regression`` or ``multilabel`` (several labels that are 0, 1 or blank),
+            with the level in front where it is not plain from the data, such as ``node-classification``. None: inferred.
         preset: ``fast``, ``paper`` or ``strong``; what follows changes single settings of it.
         strategy, cells, channels, budget, search_epochs, epochs, batch, lr, seeds: see :class:`gnas.Settings`.
         baselines: hand-made networks to train beside the found one, for the leaderboard.
@@ -56,7 +56,8 @@ class GNAS:
         verbose: 1 logs every epoch to the logger ``gnas``.
 
     After ``fit``: ``genotype_``, ``depth_``, ``network_`` (the seed that was best on validation), ``leaderboard_``,
-    ``history_`` (records of the search), ``task_``, ``classes_``, ``seed_`` and ``folder_``, the run folder.
+    ``history_`` (records of the search), ``task_``, ``classes_`` (the classes, or the names of the labels), ``seed_`` and
+    ``folder_``, the run folder.
     """
 
     def __init__(
@@ -167,41 +168,48 @@ class GNAS:
         self.genotype_ = network.architecture
         self.depth_ = self.genotype_.depth()
         self.leaderboard_, self.history_ = leaderboard, history
-        if self.task_.kind == "classification":
+        if self.task_.kind != "regression":
             self.classes_ = class_values(output_names(self.task_, self._encoding))
 
     # -- predicting -------------------------------------------------------------------------------------------------
 
     def predict(self, graphs: Any) -> np.ndarray:
-        """Classes, or targets in their own unit: one for each graph, or for each node or edge of all graphs in a row."""
+        """Classes, or targets in their own unit: one for each graph, or for each node or edge of all graphs in a row.
+
+        For labels a row of 0 and 1, in the order of ``classes_``: 1 where the probability is above one half.
+        """
         found = self._predictions(graphs)
         if found.kind == "classification":
             return np.asarray(self.classes_[found.classes])
+        if found.kind == "multilabel":
+            return (found.values > 0.5).astype(np.int64)
         return found.values[:, 0] if found.values.shape[1] == 1 else found.values
 
     def predict_proba(self, graphs: Any) -> np.ndarray:
-        """Probabilities of the classes, in the order of ``classes_``."""
+        """Probabilities of the classes or labels, in the order of ``classes_``; those of classes sum to 1."""
         found = self._predictions(graphs)
-        if found.kind != "classification":
-            raise InputError("only a classification has probabilities; this is a regression")
+        if found.kind == "regression":
+            raise InputError("only classes and labels have probabilities; this is a regression")
         return found.values
 
     def score(self, graphs: Any, y: Any = None) -> float:
         """How good predictions are, at most 1: the share of right classes, or the R² of a regression.
 
-        This is scikit-learn's score, whatever the task's own metric. ``y`` replaces the targets the graphs bring.
+        For labels it is the share of rows whose known labels are all right. This is scikit-learn's score, whatever the
+        task's own metric. ``y`` replaces the targets the graphs bring.
         """
         self._check_fitted()
-        classes = self.task_.kind == "classification"
+        kind = self.task_.kind
         if y is not None:
             found, wanted = self.predict(graphs), flat_targets(y, self.task_.level)
         else:
             rows = read_graphs(graphs, self.task_, self._encoding, targets=True).graphs
             values = infer(self.network_, rows, self._device())
-            found, wanted = known_rows(values.argmax(1) if classes else values, rows)
+            answers = {"classification": values.argmax(1), "multilabel": values > 0.5, "regression": values}
+            found, wanted = known_rows(answers[kind], rows)
         if not len(wanted) or len(found) != len(wanted):
             raise InputError(f"{len(wanted)} targets for {len(found)} predictions; a score needs one for each")
-        return accuracy(found, wanted) if classes else r_squared(found, wanted)
+        return SCORES[kind](found, wanted)
 
     def _predictions(self, graphs: Any) -> Predictions:
         self._check_fitted()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,14 +36,24 @@ def with_targets(dataset: Any, y: Any) -> tuple[Any, tuple[str, ...]]:
     if len(parts.graphs) != len(y):
         raise InputError(f"y has {len(y)} entries for {len(parts.graphs)} graphs")
     names: tuple[str, ...] = ()
+    y = y.to_numpy() if is_frame(y) else y
     if all(isinstance(one, str) for one in y):
         found, y = np.unique(np.asarray(y), return_inverse=True)
         names = tuple(map(str, found))
     graphs = []
     for graph, target in zip(parts.graphs, y, strict=True):
         graphs.append(copy.copy(graph))
-        graphs[-1].y = torch.as_tensor(np.asarray(target))
+        graphs[-1].y = torch.as_tensor(_to_numbers(target))
     return graphs, names
+
+
+def _to_numbers(values: Any) -> np.ndarray:
+    """Targets as an array; None becomes NaN."""
+    array = np.asarray(values)
+    try:
+        return array.astype(np.float64) if array.dtype.kind == "O" else array
+    except (TypeError, ValueError):
+        raise InputError("y holds values that are not numbers; give numbers, or a text for each graph") from None
 
 
 def renamed(benchmark: Benchmark, names: tuple[str, ...]) -> Benchmark:
@@ -61,8 +72,8 @@ def flat_targets(y: Any, level: str) -> np.ndarray:
 
 
 def known_rows(found: Tensor, graphs: GraphSet) -> tuple[np.ndarray, np.ndarray]:
-    """Predictions and targets of the rows that belong to the split and have a target (no NaN, no class -1)."""
-    rows = torch.isfinite(graphs.y.reshape(len(graphs.y), -1)).all(1)
+    """Predictions and targets of the rows that belong to the split and have a target (not all NaN, no class -1)."""
+    rows = torch.isfinite(graphs.y.reshape(len(graphs.y), -1)).any(1)
     rows &= torch.ones_like(rows) if graphs.y.is_floating_point() else graphs.y >= 0
     rows &= torch.ones_like(rows) if graphs.mask is None else graphs.mask
     return found[rows].numpy(), graphs.y[rows].numpy()
@@ -73,12 +84,39 @@ def accuracy(found: np.ndarray, wanted: np.ndarray) -> float:
     return float((found == wanted).mean())
 
 
+def label_accuracy(found: np.ndarray, wanted: np.ndarray) -> float:
+    """The share of rows of which all known labels agree; rows without any do not count."""
+    found, wanted = _as_columns(found, wanted)
+    known = np.isfinite(wanted)
+    right = (found == wanted) | ~known
+    return float(right.all(1)[known.any(1)].mean()) if known.any() else math.nan
+
+
 def r_squared(found: np.ndarray, wanted: np.ndarray) -> float:
-    """1 - squared error / variance, the mean over targets; of a constant target 1 if it is met and 0 if not."""
-    found, wanted = (one.reshape(len(one), -1).astype(np.float64) for one in (found, wanted))
-    error, spread = ((found - wanted) ** 2).sum(0), ((wanted - wanted.mean(0)) ** 2).sum(0)
-    constant = spread == 0
-    return float(np.where(constant, error == 0, 1 - error / np.where(constant, 1, spread)).mean())
+    """1 - squared error / variance over the known entries, the mean over targets that have any.
+
+    Of a constant target it is 1 if it is met and 0 if not.
+    """
+    found, wanted = _as_columns(found, wanted)
+    known = np.isfinite(wanted)
+    scores = [_r_squared(found[rows, k], wanted[rows, k]) for k, rows in enumerate(known.T) if rows.any()]
+    return float(np.mean(scores)) if scores else math.nan
+
+
+def _r_squared(found: np.ndarray, wanted: np.ndarray) -> float:
+    error, spread = ((found - wanted) ** 2).sum(), ((wanted - wanted.mean()) ** 2).sum()
+    return float(1 - error / spread) if spread else float(error == 0)
+
+
+def _as_columns(found: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both as ``[rows, targets]`` floats."""
+    found, wanted = (_to_numbers(one).reshape(len(one), -1).astype(np.float64) for one in (found, wanted))
+    if found.shape != wanted.shape:
+        raise InputError(f"targets have {wanted.shape[1]} columns, predictions have {found.shape[1]}")
+    return found, wanted
+
+
+SCORES = {"classification": accuracy, "multilabel": label_accuracy, "regression": r_squared}
 
 
 def class_values(names: Sequence[str]) -> np.ndarray:

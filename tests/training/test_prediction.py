@@ -67,6 +67,22 @@ def test_rows_of_one_graph_that_the_splits_share(level):
     assert len({tuple(r[name] for name in inside) for r in table}) == len(table)
 
 
+def test_labels_have_probabilities():
+    rows = [[float(i % 3 == 0), float("nan") if i % 4 == 0 else float(i % 2)] for i in range(60)]
+    benchmark = load(path_graphs(60, y=lambda i: torch.tensor([rows[i]])))
+    assert benchmark.task.kind == "multilabel"
+    result = trained(benchmark)
+    found = read(predict_splits(result.model, benchmark, "cpu", 8))
+    assert list(found[0]) == ["graph", "split", "y_y0", "y_y1", "p_y0", "p_y1"]
+    with torch.no_grad():
+        graphs = path_graphs(60)
+        wanted = [result.model(graphs[int(row["graph"])]).sigmoid()[0].tolist() for row in found]
+    np.testing.assert_allclose([[float(r["p_y0"]), float(r["p_y1"])] for r in found], wanted, rtol=1e-4)
+    for row in found:
+        blank = int(row["graph"]) % 4 == 0
+        assert row["y_y1"] == ("" if blank else str(int(row["graph"]) % 2))
+
+
 def test_labels_stay_texts_and_large_tables_are_left_out(monkeypatch):
     assert to_csv({"a": ["=1+1", "-", "x,y", '"'], "b": [1.5, float("nan"), 2, 1e-9]}) == (
         'a,b\n=1+1,1.5\n-,\n"x,y",2\n"""",1e-09\n'

@@ -17,7 +17,7 @@ from gnas.errors import InputError
 from gnas.use.estimator import GNAS, NotFittedError
 from gnas.use.export import export_run
 from gnas.use.predict import predict
-from gnas.use.targets import accuracy, flat_targets, r_squared, with_targets
+from gnas.use.targets import accuracy, flat_targets, label_accuracy, r_squared, with_targets
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*collapse")
 
@@ -132,7 +132,7 @@ def test_a_regression_predicts_values(regression: GNAS) -> None:
     wanted_score = 1 - ((found - y) ** 2).sum() / ((y - y.mean()) ** 2).sum()
     assert regression.score(GRAPHS) == pytest.approx(wanted_score, rel=1e-4)
     assert regression.score(GRAPHS, y) == pytest.approx(wanted_score, rel=1e-4)
-    with pytest.raises(InputError, match="only a classification has probabilities"):
+    with pytest.raises(InputError, match="only classes and labels have probabilities"):
         regression.predict_proba(GRAPHS)
 
 
@@ -149,6 +149,37 @@ def test_a_classification_predicts_classes(classification: GNAS) -> None:
     assert classification.score(data, found) == 1
     with pytest.raises(InputError, match="2 targets for 30 predictions"):
         classification.score(data, y[:2])
+
+
+LABELS = np.array([[float(k % 3 == 0), float(k % 2), np.nan if k % 5 == 0 else float(k % 7 < 3)] for k in range(30)])
+
+
+def test_labels_are_predicted_each_on_its_own() -> None:
+    made = GNAS(**TINY, settings={"nodes": 2}).fit(GRAPHS, LABELS)
+    assert made.task_.kind == "multilabel"
+    assert made.classes_.tolist() == ["y0", "y1", "y2"]
+    found, chances = made.predict(GRAPHS), made.predict_proba(GRAPHS)
+    wanted = torch.cat([made.network_(graph) for graph in GRAPHS]).detach().sigmoid().numpy()
+    np.testing.assert_allclose(chances, wanted, rtol=1e-5)
+    assert found.dtype == np.int64
+    assert np.array_equal(found, wanted > 0.5)
+    rows = ((found == LABELS) | np.isnan(LABELS)).all(1)
+    assert made.score(GRAPHS, LABELS) == pytest.approx(rows.mean())
+    data, _ = with_targets(GRAPHS, [[None if np.isnan(one) else one for one in row] for row in LABELS])
+    assert made.score(data) == pytest.approx(rows.mean())
+    assert made.score(data, found) == 1
+    again = GNAS.load(made.folder_)
+    assert np.array_equal(again.predict(GRAPHS), found)
+    assert again.classes_.tolist() == ["y0", "y1", "y2"]
+    with pytest.raises(InputError, match="targets have 2 columns, predictions have 3"):
+        made.score(GRAPHS, LABELS[:, :2])
+
+
+def test_one_label_is_a_column() -> None:
+    y = [float(k % 2) for k in range(30)]
+    made = GNAS("multilabel", **TINY, settings={"nodes": 2}).fit(GRAPHS, y)
+    assert made.predict(GRAPHS).shape == made.predict_proba(GRAPHS).shape == (30, 1)
+    assert made.score(GRAPHS, y) == pytest.approx((made.predict(GRAPHS)[:, 0] == y).mean())
 
 
 def test_without_targets_there_is_no_score(classification: GNAS) -> None:
@@ -281,6 +312,10 @@ def test_scores() -> None:
     assert r_squared(y, y) == 1
     assert r_squared(np.ones(3), y[:, 0]) == 0
     assert r_squared(y + np.array([[0, 0], [0, 0], [0, 1]]), y) == 0.5
+    blank = np.array([[0.0, np.nan], [1.0, np.nan], [np.nan, np.nan], [2.0, np.nan]])
+    assert r_squared(np.array([[0.0, 9], [1, 9], [7, 9], [3, 9]]), blank) == 0.5, "blank entries do not count"
+    labels = np.array([[1, 0], [1, np.nan], [np.nan, np.nan], [0, 1]])
+    assert label_accuracy(np.array([[1, 0], [1, 1], [0, 0], [0, 0]]), labels) == pytest.approx(2 / 3)
     assert accuracy(np.array(["a", "b"]), np.array(["a", "c"])) == 0.5
     assert flat_targets([[1, 2], [3, 4]], "graph").shape == (2, 2)
     assert flat_targets([[1, 2], [3]], "node").tolist() == [1, 2, 3]
@@ -289,6 +324,8 @@ def test_scores() -> None:
 def test_targets_must_fit_the_graphs() -> None:
     with pytest.raises(InputError, match="y has 2 entries for 30 graphs"):
         with_targets(GRAPHS, [1, 2])
+    with pytest.raises(InputError, match="y holds values that are not numbers"):
+        with_targets(GRAPHS[:2], [[1, None], ["a", object()]])
 
 
 def test_nodes_read_the_structure_of_the_preset(regression: GNAS) -> None:
