@@ -1,6 +1,6 @@
 """A network of a search as readable code: plain layers, one attribute per operation.
 
-``module_source`` writes the module; ``exported_views`` are the weights of the network under the names of the module.
+``module_source`` writes the module. ``export_weights`` has the weights of the network under the names of the module.
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jinja2 import Environment, StrictUndefined
-from torch import Tensor, nn
+from torch import nn
 
 from gnas.arch.genotype import CellGenotype, Link
-from gnas.arch.operation import Code
+from gnas.arch.operation import PLAIN, Code, join_operation, split_operation
 from gnas.errors import InputError
 from gnas.model.cell import Cell
+from gnas.model.export_input import InputCode
 from gnas.model.export_template import BODY, HEAD
-from gnas.model.feed_forward import FeedForward
 from gnas.model.network import GraphModule, Network
-from gnas.model.operations import OPERATIONS, Operation, variant
-from gnas.model.stacked import StackedBatchNorm, StackedLinear
-from gnas.model.stage import CellConfig, Stage
+from gnas.model.operations import MESSAGE_TYPES, OPERATIONS, Operation, variant
+from gnas.model.stage import CellConfig
 from gnas.model.task import Task
 
 WIDTH = 100  # of a line of code
@@ -38,42 +37,50 @@ class ClassCode:
     name: str
     doc: str
     layers: tuple[str, ...] = ()
-    reads: str = "h: Tensor"
+    reads: tuple[str, ...] = ("h",)
     steps: tuple[str, ...] = ()
+    returns: str = "Tensor"
+
+    @property
+    def arguments(self) -> str:
+        """The arguments of ``forward``."""
+        return ", ".join(f"{name}: Tensor" for name in self.reads)
 
 
 def module_source(network: Network, about: str) -> str:
     """The text of the module; ``about`` is its first line."""
     as_exportable(network)
-    task, config = network.task, cells_of(network)[0].config
+    task, config, given = network.task, cells_of(network)[0].config, InputCode.of(network)
     stack = _cell_names(network)
-    first = [stack.index(name) for name in dict.fromkeys(stack)]
     bare, codes = variant(network.genotype.variant).bare, _codes(network)
-    operations = [_operation(name, code, name in bare) for name, code in codes.items() if not _inline(name, code, bare)]
-    cells = [_cell(stack[place], network.genotype[place], config, codes) for place in first]
-    steps = [step for one in (*operations, *cells) for step in one.steps]
+    operations = [_operation(name, code, bare) for name, code in codes.items() if not _inline(name, code, bare)]
+    classes = {name: _cell(name, network, place, codes) for place, name in reversed(list(enumerate(stack)))}
+    cells = [classes[name] for name in dict.fromkeys(stack)]
+    steps = " ".join(step for one in (*operations, *cells) for step in one.steps)
     body = JINJA.from_string(BODY).render(
         task=task,
+        given=given,
         channels=network.channels,
         norm=config.norm,
-        aggregates=any("aggregate(" in step for step in steps),
-        transforms=any("self.transform(" in step for step in steps),
+        steps=steps,
         operations=operations,
         cells=cells,
-        stack=stack,
+        stack=[(name, *_call(classes[name])) for name in stack],
         summary=_summary(task, len(stack)),
-        offsets=[sum(task.categories[:k]) for k in range(len(task.categories))],
+        offsets=_offsets(task.categories),
+        edge_offsets=_offsets(given.edge_categories),
+        arguments=_arguments(given.arguments()),
         head=_head(network),
         readout=network.head.readout,
         ffn=config.ffn,
         dropout=config.dropout,
         factors=_factors(task),
-        measured=", ".join(MEASURED[name] for name in task.structure),
-        measure_words=" and ".join(MEASURE_WORDS[name] for name in task.structure),
+        measured=", ".join(MEASURED[name] for name in given.structure),
+        measure_words=" and ".join(MEASURE_WORDS[name] for name in given.structure),
         output=_output(task),
     )
     head = JINJA.from_string(HEAD).render(
-        task=task, about=safe_text(about), imports=_imports(body), constants=_constants(task)
+        given=given, about=safe_text(about), imports=_imports(body), constants=_constants(task, given)
     )
     return head + body
 
@@ -82,13 +89,7 @@ def as_exportable(model: GraphModule) -> Network:
     """Return the network, or raise an error if it cannot be exported."""
     if not isinstance(model, Network):
         raise InputError(f"only found networks are exported, and this is a {type(model).__name__}")
-    unknown = [*sorted(f"messages {name}" for name in model.plan.messages), *_unknown_input(model)]
-    if unknown:
-        raise InputError(
-            f"this network cannot be exported as a Python file yet: it has {', '.join(unknown)}; "
-            "predict with gnas (gnas predict, gnas.load_model)"
-        )
-    used = {link.operation for cell in model.genotype for link in _live(cell)}
+    used = {computed_operation(k.operation, cell.config) for cell, k in _links(model)}
     missing = sorted(used - set(_codes(model)))
     if missing:
         raise InputError(
@@ -98,28 +99,49 @@ def as_exportable(model: GraphModule) -> Network:
     return model
 
 
-def _unknown_input(model: Network) -> list[str]:
-    """Parts of the input that exported code does not read."""
-    encoder, task = model.encoder, model.task
-    parts = {"encodings of nodes": encoder.pe is not None, "features of whole graphs": bool(task.graph_channels)}
-    parts["another choice of structure"] = encoder.structure != task.structure
-    return [name for name, there in parts.items() if there]
+def computed_operation(operation: str, config: CellConfig) -> str:
+    """The operation that a network computes: where edges have no state, ``sum(edge)`` is ``sum``."""
+    return join_operation(split_operation(operation)[0], config.message(operation))
+
+
+def attribute_name(operation: str, target: int, config: CellConfig) -> str:
+    """The attribute of a cell that holds the operation into a node, such as ``mean_gated_4``."""
+    words = re.findall("[a-z0-9_]+", computed_operation(operation, config))
+    return "_".join((*words, str(target)))
+
+
+def _links(network: Network) -> list[tuple[Cell, Link]]:
+    """The links that reach an output, with their cells."""
+    pairs = zip(cells_of(network), network.genotype, strict=True)
+    return [(cell, link) for cell, genotype in pairs for link in _live(genotype)]
 
 
 def _codes(network: Network) -> dict[str, Code]:
     """The code of each operation that reaches an output: built-in ones in their order, then others by name."""
-    kind, used = variant(network.genotype.variant), {k.operation for cell in network.genotype for k in _live(cell)}
-    types: dict[str, type[nn.Module]] = {}
-    for cell in cells_of(network):
-        for stage in (stage for stage in cell.stages if isinstance(stage, Stage)):
-            types |= {name: type(module) for name, module in stage.kinds.items() if name in used}
+    kind, types = variant(network.genotype.variant), _plain_types(network)
     codes: dict[str, Code] = {}
     for name in (*OPERATIONS, *sorted(set(types) - set(OPERATIONS))):
         made = types.get(name)
         if made is not None and issubclass(made, Operation) and _declares_code(made):
             code = made.export_code(kind)
             codes |= {} if code is None else {name: code}
+    for name in sorted({computed_operation(link.operation, cell.config) for cell, link in _links(network)}):
+        aggregator, message = split_operation(name)
+        if message != PLAIN:
+            codes[name] = MESSAGE_TYPES[message].export_code(aggregator, network.channels)
     return codes
+
+
+def _plain_types(network: Network) -> dict[str, type[nn.Module]]:
+    """The class of each operation without a message that reaches an output."""
+    used = {link.operation for _, link in _links(network)}
+    return {
+        computed_operation(name, cell.config): type(module)
+        for cell in cells_of(network)
+        for stage in cell.in_order()
+        for name, module in stage.kinds.items()
+        if name in used
+    }
 
 
 def _declares_code(made: type[Operation]) -> bool:
@@ -149,11 +171,12 @@ def _imports(body: str) -> list[str]:
     found = ["import torch"] if re.search(r"\btorch\.", body) else []
     found += ["import torch.nn.functional as F", "from safetensors.torch import load_file"]
     found += ["from torch import Tensor, nn"]
-    return found + (["from torch_geometric.utils import scatter"] if "scatter(" in body else [])
+    used = [name for name in ("scatter", "softmax") if f"{name}(" in body]
+    return found + ([f"from torch_geometric.utils import {', '.join(used)}"] if used else [])
 
 
-def _constants(task: Task) -> list[str]:
-    pairs = (("MEASURE_CENTER", task.structure_center), ("MEASURE_SCALE", task.structure_scale))
+def _constants(task: Task, given: InputCode) -> list[str]:
+    pairs = (("MEASURE_CENTER", given.structure_center), ("MEASURE_SCALE", given.structure_scale))
     measured = [line for name, values in pairs for line in _listed(f"{name} = [", map(repr, values), "]") if values]
     return [*measured, *_target_constants(task)]
 
@@ -189,17 +212,25 @@ def _branches(text: str) -> str:
 
 def _inline(name: str, code: Code, bare: Collection[str]) -> bool:
     """Whether an operation is a single expression without weights: it then needs no class."""
-    return name in bare and not code.layers and not code.steps
+    return _is_bare(name, bare) and not code.layers and not code.steps
+
+
+def _is_bare(name: str, bare: Collection[str]) -> bool:
+    return split_operation(name)[0] in bare
 
 
 def _class_name(operation: str) -> str:
+    aggregator, message = split_operation(operation)
+    if message != PLAIN:
+        return aggregator.capitalize() + message.capitalize()
     return operation.capitalize() + ("" if operation in OPERATIONS else "Operation")
 
 
-def _operation(name: str, code: Code, bare: bool) -> ClassCode:
-    reads = f"h: Tensor, {code.reads}: Tensor" if code.reads else "h: Tensor"
-    layers = code.layers if bare else (*code.layers, "self.transform = Transform(channels)")
-    value = code.value if bare else f"self.transform({code.value})"
+def _operation(name: str, code: Code, bare: Collection[str]) -> ClassCode:
+    reads = ("h", *code.reads.split(", ")) if code.reads else ("h",)
+    plain = _is_bare(name, bare)
+    layers = code.layers if plain else (*code.layers, "self.transform = Transform(channels)")
+    value = code.value if plain else f"self.transform({code.value})"
     return ClassCode(_class_name(name), code.doc, layers, reads, (*code.steps, f"return {value}"))
 
 
@@ -210,40 +241,66 @@ def _live(cell: CellGenotype) -> list[Link]:
 
 def _cell_names(network: Network) -> list[str]:
     """The class of each cell: named after the first cell of its kind."""
-    known: dict[CellGenotype, str] = {}
-    for number, cell in enumerate(network.genotype, start=1):
-        known.setdefault(cell, f"Cell{number}")
-    return [known[cell] if len(known) > 1 else "Cell" for cell in network.genotype]
+    known: dict[tuple[CellGenotype, bool], str] = {}
+    kinds = list(zip(network.genotype, network.plan.updates, strict=True))
+    for number, kind in enumerate(kinds, start=1):
+        known.setdefault(kind, f"Cell{number}")
+    return [known[kind] if len(known) > 1 else "Cell" for kind in kinds]
 
 
-def _cell(name: str, genotype: CellGenotype, config: CellConfig, codes: Mapping[str, Code]) -> ClassCode:
-    layers: list[str] = []
-    steps: list[str] = []
+def _cell(name: str, network: Network, place: int, codes: Mapping[str, Code]) -> ClassCode:
+    cell, genotype = cells_of(network)[place], network.genotype[place]
+    config = cell.config
+    layers = ["self.relation = Relation(channels)"] if cell.relation is not None else []
+    reads_state = config.edge_state and (cell.relation is not None or bool(cell.messages))
+    state = ", e" if reads_state else ""
+    steps = [f"r = self.relation(x, edge_index{state})"] if cell.relation is not None else []
     values = {0: "x"}
     for link in _live(genotype):
-        source, node, attribute = values[link.source], f"h{link.target}", f"{link.operation}_{link.target}"
-        code = codes[link.operation]
-        if not _inline(link.operation, code, config.variant.bare):
-            layers.append(f"self.{attribute} = {_class_name(link.operation)}(channels)")
+        source, node = values[link.source], f"h{link.target}"
+        operation, attribute = (
+            computed_operation(link.operation, config),
+            attribute_name(link.operation, link.target, config),
+        )
+        code = codes[operation]
+        if not _inline(operation, code, config.variant.bare):
+            layers.append(f"self.{attribute} = {_class_name(operation)}(channels)")
             steps.append(f"{node} = self.{attribute}({', '.join(filter(None, (source, code.reads)))})")
         elif code.value == "h":  # the same value under another number
             node = source
         else:
-            steps.append(f"{node} = {code.value.replace('(h, ', f'({source}, ')}")
+            value = re.sub(r"\bh\b", source, code.value)
+            steps.append(f"{node} = {value}")
         values[link.target] = node
     branches = [values[node] for node in genotype.output_nodes()]
+    steps += ["e = e + F.relu(self.edge_norm(r))" if config.norm else "e = e + F.relu(r)"] * cell.updates_edges
+    steps += _fusion(branches, config, ", e" if cell.updates_edges else "")
+    reads = ("x", "edge_index", "e") if reads_state else ("x", "edge_index")
+    returns = "tuple[Tensor, Tensor]" if cell.updates_edges else "Tensor"
+    return ClassCode(
+        name, _branches(str(genotype.tree())), (*layers, *_fuse_layers(cell, branches)), reads, tuple(steps), returns
+    )
+
+
+def _fuse_layers(cell: Cell, branches: Collection[str]) -> list[str]:
+    """The layers that follow the operations of a cell."""
+    config = cell.config
     width = f"{len(branches)} * channels" if config.fusion == "concat" and len(branches) > 1 else "channels"
     last = f"channels{', bias=False' if config.norm else ''})"
-    layers.append(f"self.fuse = nn.Linear({width}, {last if config.mlp == 1 else 'channels)'}")
+    layers = [f"self.fuse = nn.Linear({width}, {last if config.mlp == 1 else 'channels)'}"]
     layers += [f"self.fuse_second = nn.Linear(channels, {last}"] if config.mlp > 1 else []
     layers += ["self.norm = nn.BatchNorm1d(channels)"] if config.norm else []
-    layers += ["self.ffn = FeedForward(channels)"] if config.ffn else []
-    steps += _fusion(branches, config)
-    return ClassCode(name, _branches(str(genotype.tree())), tuple(layers), steps=tuple(steps))
+    layers += ["self.edge_norm = nn.BatchNorm1d(channels)"] if cell.edge_norm is not None else []
+    return layers + (["self.ffn = FeedForward(channels)"] if config.ffn else [])
 
 
-def _fusion(branches: list[str], config: CellConfig) -> list[str]:
-    """The fusion of the cell's outputs: the last lines of its ``forward``."""
+def _call(cell: ClassCode) -> tuple[str, str]:
+    """What a call of a cell returns, and what it reads beside ``h``."""
+    return "h, e" if cell.returns != "Tensor" else "h", ", ".join(cell.reads[1:])
+
+
+def _fusion(branches: list[str], config: CellConfig, more: str = "") -> list[str]:
+    """The fusion of the cell's outputs: the last lines of its ``forward``, which returns ``more`` too."""
     name, lines = branches[0], []
     if len(branches) > 1:
         name = "out"
@@ -257,10 +314,22 @@ def _fusion(branches: list[str], config: CellConfig) -> list[str]:
         lines.append(f"out = {value}")
         value = f"F.dropout(out, {config.dropout!r}, self.training)"
     value = f"x + {value}" if config.residual else value
-    return [*lines, f"return self.ffn({value})" if config.ffn else f"return {value}"]
+    return [*lines, f"return {f'self.ffn({value})' if config.ffn else value}{more}"]
 
 
 # -- before and after the cells ------------------------------------------------------------------------------------
+
+
+def _offsets(categories: Sequence[int]) -> list[int]:
+    return [sum(categories[:k]) for k in range(len(categories))]
+
+
+def _arguments(arguments: Sequence[str]) -> list[str]:
+    """The arguments of the network's ``forward`` as lines: one if it fits, else one per argument."""
+    line = ", ".join(("self", *arguments))
+    if len(f"    def forward({line}) -> Tensor:") <= 120:
+        return [line]
+    return [line] if len(line) + 8 <= 120 else [f"{name}," for name in ("self", *arguments)]
 
 
 def _head(network: Network) -> list[str]:
@@ -285,59 +354,3 @@ def _output(task: Task) -> str:
     if task.kind != "regression":
         what = f"The logits of the {'classes' if task.kind == 'classification' else 'labels'}"
     return f"{what}, one row for each {task.level}{', in the order of edge_index' if task.level == 'edge' else ''}."
-
-
-# -- weights -------------------------------------------------------------------------------------------------------
-
-
-def exported_views(model: GraphModule) -> dict[str, Tensor]:
-    """The weights of a network as views, with the names and shapes of the exported module.
-
-    A stack of layers has one slice per operation; the module has one plain layer per operation.
-    """
-    network = as_exportable(model)
-    encoder = network.encoder
-    first = {"weight": encoder.weight.detach()} if encoder.categories else encoder.linear.state_dict()
-    found: dict[str, Tensor] = {f"encoder.{name}": value for name, value in first.items()}
-    if encoder.structure:
-        found["measured.weight"] = encoder.measured.weight.detach()
-    for number, cell in enumerate(cells_of(network), start=1):
-        for stage in (stage for stage in cell.stages if isinstance(stage, Stage)):
-            for (_, target, operation), places in stage.places().items():
-                for module, row in places:
-                    part = "transform." if module is stage.transform else ""
-                    found |= _slices(module, row, f"cell_{number}.{operation}_{target}.{part}")
-        found |= _slices(cell.fuse, 0, f"cell_{number}.fuse.")
-        if cell.norm is not None:
-            found |= _slices(cell.norm, 0, f"cell_{number}.norm.")
-        if cell.fuse_second is not None:
-            found |= _slices(cell.fuse_second, 0, f"cell_{number}.fuse_second.")
-        if cell.ffn is not None:
-            found |= _feed_forward(cell.ffn, f"cell_{number}.ffn.")
-    for number, layer in enumerate(network.head.layers):  # a ReLU is between two layers of the exported head
-        found |= {f"head.{2 * number}.{name}": value for name, value in layer.state_dict().items()}
-    return found
-
-
-def _feed_forward(ffn: FeedForward, prefix: str) -> dict[str, Tensor]:
-    layers = {"first": ffn.first, "second": ffn.second}
-    found = {
-        f"{prefix}{one}.{name}": value for one, layer in layers.items() for name, value in layer.state_dict().items()
-    }
-    return found if ffn.norm is None else found | _slices(ffn.norm, 0, f"{prefix}norm.")
-
-
-def _slices(module: nn.Module, row: int, prefix: str) -> dict[str, Tensor]:
-    """One operation's part of every stacked layer in ``module``."""
-    found: dict[str, Tensor] = {}
-    for name, layer in module.named_modules():
-        path = f"{prefix}{name}." if name else prefix
-        if isinstance(layer, StackedLinear):
-            found[f"{path}weight"] = layer.weight.detach()[row].T
-            if layer.bias is not None:
-                found[f"{path}bias"] = layer.bias.detach()[row, 0]
-        elif isinstance(layer, StackedBatchNorm):
-            found |= {path + key: value[row, 0] for key, value in layer.state_dict().items()}
-        else:  # the operation's own parameters
-            found |= {path + key: value.detach()[row] for key, value in layer.named_parameters(recurse=False)}
-    return found

@@ -8,7 +8,7 @@ To use it::
     from model import load
 
     model = load()
-    out = model(data.x, data.edge_index{{ ", data.batch" if task.needs_batch }})
+    out = model(data.x, data.edge_index{% for name in given.names() %}, data.{{ name }}{% endfor %})
 
 It needs torch, torch-geometric and safetensors.
 """
@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 '''
 
 BODY = '''\
-{% if aggregates %}
+{% if "aggregate(" in steps %}
 def aggregate(h: Tensor, edge_index: Tensor, reduce: str) -> Tensor:
     """What each node receives from the nodes that point to it; zeros if there are none."""
     source, target = edge_index
@@ -38,21 +38,97 @@ def aggregate(h: Tensor, edge_index: Tensor, reduce: str) -> Tensor:
 
 
 {% endif %}
-{% if task.structure %}
+{% if "receive(" in steps %}
+def receive(messages: Tensor, edge_index: Tensor, count: int, reduce: str) -> Tensor:
+    """What each node receives of the messages on the edges that lead to it; zeros if there are none."""
+    return scatter(messages, edge_index[1], dim_size=count, reduce=reduce)
+
+
+{% endif %}
+{% if "receive_symmetric(" in steps %}
+def receive_symmetric(messages: Tensor, edge_index: Tensor, count: int) -> Tensor:
+    """The sum of the messages to each node, scaled by the degrees at both ends: GCN's."""
+    source, target = edge_index
+    one = torch.ones_like(messages[:, :1])
+    sent = scatter(one, source, dim_size=count, reduce="sum").clamp(min=1).rsqrt()
+    received = scatter(one, target, dim_size=count, reduce="sum").clamp(min=1).rsqrt()
+    return scatter(messages * sent[source], target, dim_size=count, reduce="sum") * received
+
+
+{% endif %}
+{% if "receive_std(" in steps %}
+def receive_std(messages: Tensor, edge_index: Tensor, count: int) -> Tensor:
+    """The standard deviation of the messages to each node; small ones are 0."""
+    squares = scatter(messages.square(), edge_index[1], dim_size=count, reduce="mean")
+    variance = squares - scatter(messages, edge_index[1], dim_size=count, reduce="mean").square()
+    return variance.clamp(min=1e-5).sqrt().masked_fill(variance <= 1e-5, 0.0)
+
+
+{% endif %}
+{% if given.structure %}
 def measures({{ measured | replace(",", ": Tensor,") }}: Tensor, count: int) -> Tensor:
     """Counted for each node, standardised as in training: {{ measure_words }}."""
-{% if "size" in task.structure %}
+{% if "size" in given.structure %}
     size = scatter(torch.ones_like(batch), batch, reduce="sum")[batch]
 {% endif %}
-{% if "degree" in task.structure %}
+{% if "degree" in given.structure %}
     degree = scatter(torch.ones_like(edge_index[1]), edge_index[1], dim_size=count, reduce="sum")
 {% endif %}
-    counts = torch.stack([{{ task.structure | join(", ") }}], dim=1).double()
+    counts = torch.stack([{{ given.structure | join(", ") }}], dim=1).double()
     return (counts.log1p() - counts.new_tensor(MEASURE_CENTER)) / counts.new_tensor(MEASURE_SCALE)
 
 
 {% endif %}
-{% if transforms %}
+{% if given.walks or given.edge_walks %}
+@torch.no_grad()
+def walks(edge_index: Tensor, batch: Tensor, start: Tensor, end: Tensor, steps: int) -> Tensor:
+    """How likely a random walk along the edges goes from start to end in 1, 2, ... steps, computed in float64.
+
+    Row i of ``reached`` has a column for each node of the graph of i, a block of columns at a time.
+    """
+    size = scatter(torch.ones_like(batch), batch, reduce="sum")
+    place = torch.arange(len(batch), device=batch.device) - (size.cumsum(0) - size)[batch]
+    found = torch.zeros(len(start), steps, device=batch.device)
+    largest = int(size.max()) if len(batch) else 0
+    width = min(max(largest, 1), max(8, 2**22 // max(edge_index.size(1), 1)))
+    for first in range(0, largest, width):
+        columns = torch.arange(first, first + width, device=batch.device)
+        reached = (place[:, None] == columns).double()
+        here = (place[end] >= first) & (place[end] < first + width)
+        for step in range(steps):
+            reached = scatter(reached[edge_index[1]], edge_index[0], dim_size=len(batch), reduce="mean")
+            found[here, step] = reached[start[here], place[end[here]] - first].float()
+    return found
+
+
+{% endif %}
+{% if given.laplacian %}
+@torch.no_grad()
+def eigenvectors(edge_index: Tensor, batch: Tensor, count: int) -> Tensor:
+    """Eigenvectors 2, 3, ... of the normalised Laplacian of each graph as columns; zeros where a graph has fewer.
+
+    Fixed weights of the nodes decide the sign of a vector, and between vectors of one eigenvalue.
+    """
+    found = torch.zeros(len(batch), count, device=batch.device)
+    for graph in batch.unique():
+        nodes = (batch == graph).nonzero()[:, 0]
+        source, target = edge_index[:, batch[edge_index[0]] == graph] - nodes[0]
+        adjacency = torch.zeros(len(nodes), len(nodes), dtype=torch.float64, device=batch.device)
+        adjacency.index_put_((source, target), adjacency.new_ones(len(source)), accumulate=True)
+        adjacency = (adjacency + adjacency.T) / 2
+        adjacency.fill_diagonal_(0)
+        scale = adjacency.sum(1).rsqrt()
+        scale = scale.masked_fill(scale.isinf(), 0)
+        weights = torch.arange(1, len(nodes) + 1, dtype=torch.float64, device=batch.device) * 0.6180339887498949 % 1
+        laplacian = torch.diag(1 + 1e-6 * weights) - scale[:, None] * adjacency * scale
+        vectors = torch.linalg.eigh(laplacian).eigenvectors[:, 1 : count + 1]
+        vectors = vectors * torch.where(weights @ vectors < 0, -1.0, 1.0)
+        found[nodes, : vectors.size(1)] = vectors.float()
+    return found
+
+
+{% endif %}
+{% if "self.transform(" in steps %}
 class Transform(nn.Module):
     """What follows an operation: linear map, {{ "batch norm, " if norm }}ReLU."""
 
@@ -78,13 +154,31 @@ class {{ one.name }}(nn.Module):
         {{ line }}
 {% endfor %}
 
-    def forward(self, {{ one.reads }}) -> Tensor:
+    def forward(self, {{ one.arguments }}) -> Tensor:
 {% for line in one.steps %}
         {{ line }}
 {% endfor %}
 
 
 {% endfor %}
+{% if "self.relation(" in steps %}
+class Relation(nn.Module):
+    """What an edge knows, in each cell: a linear map of its two ends{{ " and its state" if given.edge_state }}."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.nodes = nn.Linear(channels, 2 * channels)
+{% if given.edge_state %}
+        self.edges = nn.Linear(channels, channels, bias=False)
+{% endif %}
+
+    def forward(self, x: Tensor, edge_index: Tensor{{ ", e: Tensor" if given.edge_state }}) -> Tensor:
+        source, target = edge_index
+        receiver, sender = self.nodes(x).chunk(2, dim=1)
+        return receiver[target] + sender[source]{{ " + self.edges(e)" if given.edge_state }}
+
+
+{% endif %}
 {% if ffn %}
 class FeedForward(nn.Module):
     """What follows a cell: two linear layers, added to their input{{ ", and batch norm" if norm }}."""
@@ -118,7 +212,7 @@ class {{ cell.name }}(nn.Module):
         {{ line }}
 {% endfor %}
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+    def forward(self, {{ cell.arguments }}) -> {{ cell.returns }}:
 {% for line in cell.steps %}
         {{ line }}
 {% endfor %}
@@ -135,14 +229,34 @@ class Model(nn.Module):
 {% else %}
         self.encoder = nn.Embedding({{ task.categories | sum }}, {{ channels }})
 {% endif %}
-{% if task.structure %}
-        self.measured = nn.Linear({{ task.structure | length }}, {{ channels }}, bias=False)
+{% if given.structure %}
+        self.measured = nn.Linear({{ given.structure | length }}, {{ channels }}, bias=False)
 {% endif %}
 {% if task.categories | length > 1 %}
         # One table for all input columns: each begins where the one before it ends.
         self.register_buffer("offsets", torch.tensor({{ offsets }}), persistent=False)
 {% endif %}
-{% for name in stack %}
+{% if given.walks %}
+        self.walk_norm = nn.BatchNorm1d({{ given.walks }})
+{% endif %}
+{% if given.walks or given.laplacian %}
+        self.position = nn.Linear({{ given.walks + given.laplacian }}, {{ channels }}, bias=False)
+{% endif %}
+{% if given.edge_categories %}
+        self.edge_encoder = nn.Embedding({{ given.edge_categories | sum }}, {{ channels }})
+{% if given.edge_categories | length > 1 %}
+        self.register_buffer("edge_offsets", torch.tensor({{ edge_offsets }}), persistent=False)
+{% endif %}
+{% elif given.edge_channels %}
+        self.edge_encoder = nn.Linear({{ given.edge_channels }}, {{ channels }})
+{% elif given.edge_state and not given.edge_walks %}
+        self.edge_encoder = nn.Linear(1, {{ channels }})  # all edges begin with the same state
+{% endif %}
+{% if given.edge_walks %}
+        self.edge_walk_norm = nn.BatchNorm1d({{ given.edge_walks }})
+        self.edge_position = nn.Linear({{ given.edge_walks }}, {{ channels }}, bias=False)
+{% endif %}
+{% for name, out, reads in stack %}
         self.cell_{{ loop.index }} = {{ name }}({{ channels }})
 {% endfor %}
         self.head = nn.Sequential(
@@ -151,7 +265,15 @@ class Model(nn.Module):
 {% endfor %}
         )
 
-    def forward(self, x: Tensor, edge_index: Tensor{{ ", batch: Tensor | None = None" if task.needs_batch }}) -> Tensor:
+{% if arguments | length > 1 or arguments[0] | length > 89 %}
+    def forward(
+{% for line in arguments %}
+        {{ line }}
+{% endfor %}
+    ) -> Tensor:
+{% else %}
+    def forward({{ arguments[0] }}) -> Tensor:
+{% endif %}
         """{{ output }}"""
 {% if not task.categories %}
         h = self.encoder(x.reshape(len(x), {{ task.in_channels }}).to(self.encoder.weight))
@@ -160,20 +282,60 @@ class Model(nn.Module):
 {% else %}
         h = self.encoder(x.reshape(len(x), {{ task.categories | length }}).long() + self.offsets).sum(dim=1)
 {% endif %}
-{% if task.needs_batch %}
+{% if given.needs_batch %}
         batch = edge_index.new_zeros(len(x)) if batch is None else batch
 {% endif %}
-{% if task.structure %}
+{% if given.structure %}
         h = h + self.measured(measures({{ measured }}, len(x)).to(h))
 {% endif %}
-{% for name in stack %}
-        h = self.cell_{{ loop.index }}(h, edge_index)
+{% if given.walks or given.laplacian %}
+{% if given.walks %}
+        nodes = torch.arange(len(x), device=x.device)
+        returned = self.walk_norm(walks(edge_index, batch, nodes, nodes, {{ given.walks }}).to(h))
+{% endif %}
+{% if given.laplacian %}
+        vectors = eigenvectors(edge_index, batch, {{ given.laplacian }}).to(h)
+        if self.training:  # the sign of an eigenvector is arbitrary
+            signs = torch.randint(0, 2, (int(batch.max()) + 1, {{ given.laplacian }}), device=h.device) * 2 - 1
+            vectors = vectors * signs[batch]
+{% endif %}
+{% if given.walks and given.laplacian %}
+        h = h + self.position(torch.cat([returned, vectors], dim=1))
+{% else %}
+        h = h + self.position({{ "returned" if given.walks else "vectors" }})
+{% endif %}
+{% endif %}
+{% if given.edge_columns %}
+        if edge_attr is None:
+            raise ValueError("this network reads edge_attr: [edges, {{ given.edge_columns }}]")
+{% if given.edge_channels %}
+        e = self.edge_encoder(edge_attr.reshape(edge_index.size(1), {{ given.edge_channels }}).to(h))
+{% elif given.edge_columns == 1 %}
+        e = self.edge_encoder(edge_attr.reshape(edge_index.size(1)).long())
+{% else %}
+        rows = edge_attr.reshape(edge_index.size(1), {{ given.edge_columns }}).long() + self.edge_offsets
+        e = self.edge_encoder(rows).sum(dim=1)
+{% endif %}
+{% elif given.edge_state and not given.edge_walks %}
+        e = self.edge_encoder(h.new_ones(1, 1))
+{% endif %}
+{% if given.edge_walks %}
+        ends = walks(edge_index, batch, edge_index[0], edge_index[1], {{ given.edge_walks }}).to(h)
+        e = {{ "e + " if given.edge_columns }}self.edge_position(self.edge_walk_norm(ends))
+{% endif %}
+{% for name, out, reads in stack %}
+        {{ out }} = self.cell_{{ loop.index }}(h, {{ reads }})
 {% endfor %}
 {% if task.level == "graph" %}
 {% if readout == "mean_max" %}
         h = torch.cat([scatter(h, batch, reduce="mean"), scatter(h, batch, reduce="max")], dim=1)
 {% else %}
         h = scatter(h, batch, reduce="{{ readout }}")
+{% endif %}
+{% if given.graph_channels %}
+        if graph_attr is None:
+            raise ValueError("this network reads graph_attr: [graphs, {{ given.graph_channels }}]")
+        h = torch.cat([h, graph_attr.reshape(len(h), {{ given.graph_channels }}).to(h)], dim=1)
 {% endif %}
 {% elif task.level == "edge" %}
         source, target = edge_index

@@ -29,7 +29,7 @@ from gnas.data.encoding import Encoding
 from gnas.errors import InputError, choose, located
 from gnas.files import read_json
 from gnas.model.build import build_network
-from gnas.model.export_code import exported_views
+from gnas.model.export_weights import exported_views
 from gnas.model.network import GraphModule
 from gnas.model.stage import OperationTypes
 from gnas.model.task import Task, higher_is_better

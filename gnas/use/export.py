@@ -15,7 +15,8 @@ from torch import Tensor
 
 from gnas.errors import InputError
 from gnas.files import write_atomic
-from gnas.model.export_code import as_exportable, exported_views, module_source
+from gnas.model.export_code import as_exportable, module_source
+from gnas.model.export_weights import exported_views
 from gnas.model.network import Network
 from gnas.run.layout import MODEL, WEIGHTS
 from gnas.run.models import default_network, load_model

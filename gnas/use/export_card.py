@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from gnas.data.encoding import Encoding, format_list
+from gnas.data.encoding import CLIP, Column, Encoding, Feature, format_list
 from gnas.model.export_code import safe_text
+from gnas.model.export_input import InputCode
 from gnas.model.network import Network
 from gnas.model.task import UNITS, Task, decimals
 from gnas.run.models import TrainedInfo, best_seed
@@ -22,9 +23,9 @@ def model_card(network: Network, info: TrainedInfo, versions: Mapping[str, str])
         "## The network",
         _network(network),
         "## How to use it",
-        _usage(network.task),
+        _usage(network),
         "## What it reads",
-        _inputs(network.task, info.encoding),
+        *_inputs(network, info.encoding),
         *(["## Seeds", _seeds(network.task, info)] if info.results else []),
         "## Versions",
         Table.from_tuples(("package", "version"), versions.items()).to_markdown(),
@@ -72,8 +73,9 @@ def _network(network: Network) -> str:
     return "```text\n" + "\n".join(lines) + f"\n```\n\n{note}"
 
 
-def _usage(task: Task) -> str:
-    graph = ", batch.batch" if task.needs_batch else ""
+def _usage(network: Network) -> str:
+    task = network.task
+    more = "".join(f", batch.{name}" for name in InputCode.of(network).names())
     row = f"one row for each {task.level}"
     result = f"# {row}, in the target's own unit" if task.kind == "regression" else f"# logits, {row}"
     lines = [
@@ -83,30 +85,64 @@ def _usage(task: Task) -> str:
         "",
         "model = load()",
         "for batch in DataLoader(graphs, batch_size=128):",
-        f"    out = model(batch.x, batch.edge_index{graph})  {result}",
+        f"    out = model(batch.x, batch.edge_index{more})  {result}",
         "```",
     ]
     wants = "It needs torch, torch-geometric and safetensors; `gnas predict` reads this folder, too."
     return "\n".join(lines) + f"\n\n{wants}"
 
 
-def _inputs(task: Task, encoding: Encoding | None) -> str:
-    if encoding is None:
-        sizes = format_list(task.categories)
-        if task.categories:
-            return f"`x` holds {len(task.categories)} columns of categories, counted from 0: {sizes} values."
-        return f"`x` holds {task.in_channels} columns of floats."
+def _inputs(network: Network, encoding: Encoding | None) -> list[str]:
+    """What each argument of the network holds."""
+    task, given = network.task, InputCode.of(network)
+    nodes, edges = (encoding.nodes, encoding.edges) if encoding is not None else ((), ())
+    found = [_columns("x", nodes, task.categories, task.in_channels)]
+    if given.edge_columns:
+        found.append(_columns("edge_attr", edges, given.edge_categories, given.edge_channels))
+    if given.graph_channels:
+        found.append(_features(() if encoding is None else encoding.graphs, given.graph_channels))
+    words = {"walks": given.walks, "edge walks": given.edge_walks, "eigenvectors of the Laplacian": given.laplacian}
+    computed = [f"{count} {name}" for name, count in words.items() if count]
+    return found + ([f"The network computes the encodings itself: {', '.join(computed)}."] if computed else [])
+
+
+def _columns(name: str, columns: Sequence[Column], categories: Sequence[int], channels: int) -> str:
+    """The columns of ``x`` or ``edge_attr``."""
+    if not columns:
+        if categories:
+            sizes = format_list(categories)
+            return f"`{name}` holds {len(categories)} columns of categories, counted from 0: {sizes} values."
+        return f"`{name}` holds {channels} columns of floats."
     rows, place = [], 0
-    for column in encoding.nodes:
-        width = column.size if column.categorical and not task.categories else 1
+    for column in columns:
+        width = column.size if column.categorical and not categories else 1
         where = str(place) if width == 1 else f"{place} to {place + width - 1}, one-hot"
-        what = f"{column.size} categories" if column.categorical else "a number"
-        values = ", ".join(f"{safe_text(str(v))} = {k}" for k, v in enumerate(column.values[:40]))
-        what += f": {values}{' ...' if column.size > 40 else ''}" if values else ""
-        what = f"the in-degree, at most {column.size - 1}" if column.kind == "degree" else what
-        rows.append((where, safe_text(column.name), what))
+        rows.append((where, safe_text(column.name), _describe(column)))
         place += width
-    return Table.from_tuples(("column of x", "name", "holds"), rows).to_markdown()
+    return Table.from_tuples((f"column of {name}", "name", "holds"), rows).to_markdown()
+
+
+def _describe(column: Column) -> str:
+    """What a column holds."""
+    if column.kind == "degree":
+        return f"the in-degree, at most {column.size - 1}"
+    what = f"{column.size} categories" if column.categorical else "a number"
+    if (column.center, column.scale) != (0, 1):
+        what += f", as (value - {column.center!r}) / {column.scale!r}"
+    values = [f"{safe_text(str(v))} = {k}" for k, v in enumerate(column.values[:40])]
+    values += [f"other = {column.size - 1}"] if column.other and column.size <= 40 else []
+    return what + (f": {', '.join(values)}{' ...' if column.size > 40 else ''}" if values else "")
+
+
+def _features(features: Sequence[Feature], channels: int) -> str:
+    """The columns of ``graph_attr``."""
+    if not features:
+        return f"`graph_attr` holds {channels} columns of floats, one row for each graph."
+    rows = [
+        (str(k), safe_text(one.name), f"(value - {one.center!r}) / {one.scale!r}") for k, one in enumerate(features)
+    ]
+    table = Table.from_tuples(("column of graph_attr", "name", "holds"), rows).to_markdown()
+    return f"{table}\n\n`graph_attr` has one row for each graph; its values are clipped at ±{CLIP:g}."
 
 
 def _seeds(task: Task, info: TrainedInfo) -> str:

@@ -25,7 +25,6 @@ from trained import CLASSES, GENOTYPE, TASK, keep, network
 from gnas.arch import gap
 from gnas.arch.genotype import Genotype
 from gnas.arch.operation import Code
-from gnas.arch.recipes import RECIPES, recipe
 from gnas.arch.space import SearchSpace
 from gnas.arch.stack import Stack
 from gnas.data.encoding import Column, Encoding
@@ -303,13 +302,6 @@ def test_nothing_is_overwritten_without_force(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="this is a file"):
         export_run(tmp_path / "run", out / "notes.txt", force=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "run"]
-
-
-@pytest.mark.parametrize("name", RECIPES)
-def test_networks_with_messages_are_refused_in_one_line(name: str) -> None:
-    bonds = dataclasses.replace(task(), edge_channels=2)
-    with pytest.raises(InputError, match="cannot be exported as a Python file yet: it has messages"):
-        module_source(network(bonds, recipe(name, 2)), "a test")
 
 
 def test_only_found_networks_of_known_operations_are_exported(tmp_path: Path) -> None:

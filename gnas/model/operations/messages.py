@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gnas.arch.operation import Code
 from gnas.kernels.aggregate import aggregate, symmetric_scales, weighted_sum
 from gnas.model.operations.reduction import Wanted, reduce_messages
 from gnas.model.relation import Related
@@ -22,6 +23,13 @@ from gnas.model.stacked import StackedLinear
 WEIGHTED = ("sum", "mean", "symmetric")  # aggregators that are sums with a weight for each edge
 SLOPE = 0.2  # of attention's activation below zero, as in GATv2
 MOST_HEADS = 4
+WORDS = {  # in the documentation of exported code
+    "sum": "sum of the",
+    "mean": "mean of the",
+    "max": "maximum of the",
+    "symmetric": "sum, scaled by the degrees at both ends, of the",
+    "std": "standard deviation of the",
+}
 
 
 class Message(nn.Module):
@@ -41,6 +49,11 @@ class Message(nn.Module):
         """The aggregations of ``wanted``, each ``[nodes, channels]``."""
         raise TypeError(f"{type(self).__name__} must define reduced()")
 
+    @classmethod
+    def export_code(cls, aggregator: str, channels: int) -> Code:
+        """One message under one aggregator as plain PyTorch, with the names of this module's layers."""
+        raise TypeError(f"{cls.__name__} must define export_code()")
+
 
 class EdgeMessage(Message):
     r"""The sender and the edge: :math:`\mathrm{ReLU}(h_j + W e_{ij})`, as in GINE."""
@@ -57,6 +70,16 @@ class EdgeMessage(Message):
         messages = F.relu(sent + self.edge.wide(related.e)).unflatten(1, (h.size(0), -1))
         return reduce_messages(messages, wanted, related.edges)
 
+    @classmethod
+    def export_code(cls, aggregator: str, channels: int) -> Code:
+        return Code(
+            f"The {WORDS[aggregator]} messages of the sender and the edge.",
+            ("self.edge = nn.Linear(channels, channels)",),
+            "edge_index, e",
+            ("message = F.relu(h[edge_index[0]] + self.edge(e))",),
+            _received("message", aggregator),
+        )
+
 
 class PairMessage(Message):
     r"""Both ends and the edge: :math:`r_{ij}` itself, as in PNA. It does not read the latent node of the link."""
@@ -65,6 +88,11 @@ class PairMessage(Message):
         rows = {(0, name): None for _, name in wanted}
         found = reduce_messages(related.relation()[:, None], list(rows), related.edges)
         return {(row, name): found[0, name] for row, name in wanted}
+
+    @classmethod
+    def export_code(cls, aggregator: str, channels: int) -> Code:
+        doc = f"The {WORDS[aggregator]} relations of a node to its senders."
+        return Code(doc, reads="edge_index, r", value=_received("r", aggregator))
 
 
 class GatedMessage(Message):
@@ -94,6 +122,21 @@ class GatedMessage(Message):
             found |= reduce_messages(gate[:, None] * sent, rest, edges)
         return found
 
+    @classmethod
+    def export_code(cls, aggregator: str, channels: int) -> Code:
+        steps: tuple[str, ...] = ("gate = torch.sigmoid(r)", "message = gate * self.value(h)[edge_index[0]]")
+        value = _received("message", aggregator)
+        if aggregator == "mean":
+            steps = (*steps, f"total = {_received('message', 'sum')}", f"gates = {_received('gate', 'sum')}")
+            value = "total / (gates + 1e-6)"
+        return Code(
+            f"The {WORDS[aggregator]} senders' values, each through the gate of its edge.",
+            ("self.value = nn.Linear(channels, channels)",),
+            "edge_index, r",
+            steps,
+            value,
+        )
+
 
 class AttentionMessage(Message):
     r"""The sender by attention: :math:`\mathrm{softmax}_j(a \cdot \mathrm{LeakyReLU}(r_{ij}))\, V h_j`, as in GATv2.
@@ -104,7 +147,7 @@ class AttentionMessage(Message):
 
     def __init__(self, channels: int, count: int) -> None:
         super().__init__(channels, count)
-        self.heads = next(heads for heads in range(MOST_HEADS, 0, -1) if channels % heads == 0)
+        self.heads = _count_heads(channels)
         self.value = StackedLinear(count, channels, channels)
         self.score = nn.Parameter(torch.empty(count, self.heads, channels // self.heads))
         nn.init.xavier_uniform_(self.score)
@@ -127,6 +170,26 @@ class AttentionMessage(Message):
             found |= reduce_messages((share[..., None] * sent).flatten(2), rest, edges)
         return found
 
+    @classmethod
+    def export_code(cls, aggregator: str, channels: int) -> Code:
+        heads = _count_heads(channels)
+        return Code(
+            f"The {WORDS[aggregator]} senders' values by attention of {heads} head{'s' if heads > 1 else ''}.",
+            (
+                "self.value = nn.Linear(channels, channels)",
+                f"self.score = nn.Parameter(torch.zeros({heads}, channels // {heads}))",
+            ),
+            "edge_index, r",
+            (
+                f"bent = F.leaky_relu(r, {SLOPE}).unflatten(1, self.score.shape)",
+                "score = (bent * self.score).sum(dim=2, keepdim=True)",
+                "share = softmax(score, edge_index[1], num_nodes=len(h))",
+                "value = self.value(h)[edge_index[0]].unflatten(1, self.score.shape)",
+                "message = (share * value).flatten(1)",
+            ),
+            _received("message", "sum" if aggregator == "mean" else aggregator),
+        )
+
     def weights(self, related: Related) -> tuple[Tensor, Tensor]:
         """``exp(score)`` of each edge, ``[edges, links, heads]``, and its sum for each receiver."""
         edges = related.edges
@@ -142,6 +205,18 @@ class AttentionMessage(Message):
         # The largest weight is 1: a sum below 1 is the 0 of a node without senders.
         total = aggregate(weight, edges.incoming, "sum").clamp_min(1)
         return weight.view(shape), total.view(-1, *shape[1:])
+
+
+def _count_heads(channels: int) -> int:
+    """As many heads as divide the channels, four at most."""
+    return next(heads for heads in range(MOST_HEADS, 0, -1) if channels % heads == 0)
+
+
+def _received(messages: str, aggregator: str) -> str:
+    """What a node receives of its messages, as an expression of exported code."""
+    if aggregator in ("symmetric", "std"):
+        return f"receive_{aggregator}({messages}, edge_index, len(h))"
+    return f'receive({messages}, edge_index, len(h), "{aggregator}")'
 
 
 def _side_by_side(h: Tensor) -> Tensor:
