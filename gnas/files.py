@@ -1,7 +1,9 @@
-"""Small files: text, YAML and JSON read without running code, and written so that a crash never leaves half a file."""
+"""Small files: text, YAML and JSON read without running code, and written so that a crash never leaves half a file. CSV
+texts that run nothing in a spreadsheet either."""
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -9,6 +11,7 @@ import reprlib
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import yaml
@@ -16,6 +19,8 @@ import yaml
 from gnas.errors import InputError, choose, located
 
 MAX_BYTES = 1_000_000
+FORMULA = re.compile(r"'*[=+\-@\t\r\n]")  # how a text begins that a spreadsheet may run
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def write_atomic(path: str | Path, content: str | bytes) -> Path:
@@ -40,6 +45,28 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
 def write_json(path: str | Path, value: Any) -> Path:
     """Write a value as JSON in the same way, indented to be read."""
     return write_atomic(path, json.dumps(value, indent=2) + "\n")
+
+
+def format_csv(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """Rows as the text of a CSV file.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe in front, as OWASP advises; numbers stay as they are.
+    To get the texts back, remove one apostrophe from cells that begin with apostrophes and one of ``= + - @``, a tab or a
+    line break.
+    """
+    lines: list[str] = []
+    # Texts with a carriage return are only quoted if it is part of the line end; the file's line ends are plain.
+    sink = SimpleNamespace(write=lambda line: lines.append(line.removesuffix("\r\n")))
+    writer = csv.writer(sink, lineterminator="\r\n")
+    writer.writerow(map(_disarm, header))
+    writer.writerows(map(_disarm, row) for row in rows)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _disarm(cell: object) -> object:
+    if isinstance(cell, str) and FORMULA.match(cell) and not NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
 
 
 def read_text(path: str | Path) -> str:

@@ -1,12 +1,17 @@
 """A write that fails leaves the old content and nothing else."""
 
+import csv
 import errno
+import io
 import os
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gnas.files import write_atomic
+from gnas.files import format_csv, write_atomic
 
 
 @pytest.mark.parametrize("content", ["text with ü\n", b"\x00\xff", ""])
@@ -61,3 +66,47 @@ def test_a_reader_sees_the_old_content_or_the_new(tmp_path: Path, monkeypatch) -
     monkeypatch.setattr(os, "replace", lambda a, b: (seen.append(path.read_text()), replace(a, b)))
     write_atomic(path, "new")
     assert (seen, path.read_text()) == (["old"], "new")
+
+
+# -- CSV ------------------------------------------------------------------------------------------------------------
+
+
+def read_csv(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text, newline=""), strict=True))
+
+
+def test_spreadsheets_run_nothing_and_numbers_stay_numbers() -> None:
+    row = [
+        "=1+1",
+        "+a",
+        "-",
+        "@x",
+        "\tx",
+        "\rx",
+        "\nx",
+        "'=x",
+        -1.5,
+        -3,
+        "-1.5",
+        "+1e-3",
+        ".5",
+        "-1-1",
+        "it's",
+        "'",
+        "",
+        None,
+    ]
+    header, found = read_csv(format_csv(["-a", *"bcdefghijklmnopqr"], [row]))
+    assert header == ["'-a", *"bcdefghijklmnopqr"]
+    assert found[:8] == ["'=1+1", "'+a", "'-", "'@x", "'\tx", "'\rx", "'\nx", "''=x"]
+    assert found[8:] == ["-1.5", "-3", "-1.5", "+1e-3", ".5", "'-1-1", "it's", "'", "", ""]
+
+
+@given(st.lists(st.text("'=+-@\t\r\n\",;1.ae ", min_size=0, max_size=6), min_size=2, max_size=4))
+def test_every_text_comes_back(cells: list[str]) -> None:
+    text = format_csv([f"c{k}" for k in range(len(cells))], [cells])
+    found = [re.sub(r"^'(?='*[=+\-@\t\r\n])", "", cell) for cell in read_csv(text)[1]]
+    assert found == cells
+    for cell in read_csv(text)[1]:
+        assert cell[:1] not in ("=", "@", "\t", "\r", "\n")
+        assert cell[:1] not in ("+", "-") or float(cell) is not None

@@ -3,14 +3,13 @@ the split of every row."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
 
 from gnas.data.benchmark import Benchmark
+from gnas.files import format_csv
 from gnas.graph import GraphSet
 
 MOST_SPLIT_ROWS = 2_000_000  # of split.csv; about 30 MB
@@ -69,11 +68,7 @@ def note_missing_tables(benchmark: Benchmark) -> tuple[str, ...]:
 
 def to_csv(columns: Mapping[str, Iterable[object]]) -> str:
     """Columns as CSV: floats with seven digits, and nothing for NaN."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(map(_cell, column) for column in columns.values()), strict=True))
-    return text.getvalue()
+    return format_csv(columns, zip(*(map(_cell, column) for column in columns.values()), strict=True))
 
 
 def _cell(value: object) -> object:

@@ -14,14 +14,14 @@ that value. CSV files hold the values; the other renderings show the texts.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from gnas.files import format_csv
 
 if TYPE_CHECKING:
     from rich.padding import Padding
@@ -166,11 +166,8 @@ class Table(Generic[R]):
 
     def to_csv(self) -> str:
         """CSV with every column: values, not texts. A missing value is empty."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([column.csv_heading for column in self.columns])
-        writer.writerows([column.value_of(row) for column in self.columns] for row in self.rows)
-        return text.getvalue()
+        headings = (column.csv_heading for column in self.columns)
+        return format_csv(headings, ([column.value_of(row) for column in self.columns] for row in self.rows))
 
     def to_html(self, *, sortable: bool = False, headings: bool = True, caption: bool = True) -> str:
         """An HTML table. ``sortable`` adds what the script of a report needs to sort it by a click on a heading.

@@ -85,7 +85,7 @@ def test_labels_have_probabilities():
 
 def test_labels_stay_texts_and_large_tables_are_left_out(monkeypatch):
     assert to_csv({"a": ["=1+1", "-", "x,y", '"'], "b": [1.5, float("nan"), 2, 1e-9]}) == (
-        'a,b\n=1+1,1.5\n-,\n"x,y",2\n"""",1e-09\n'
+        'a,b\n\'=1+1,1.5\n\'-,\n"x,y",2\n"""",1e-09\n'
     )
     benchmark = load(path_graphs(30))
     assert note_missing_tables(benchmark) == ()

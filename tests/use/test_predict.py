@@ -121,6 +121,16 @@ def test_classes_as_a_table(tmp_path: Path) -> None:
     np.testing.assert_allclose(read.sum(1), 1, atol=1e-5)
 
 
+def test_classes_that_look_like_formulas(tmp_path: Path) -> None:
+    keep(tmp_path, network(dataclasses.replace(CLASSES, labels=("=cmd()", "-1", "@a"))))
+    found = predict(tmp_path, graphs(categories=True), tmp_path / "p.csv")
+    with open(tmp_path / "p.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    written = {"=cmd()": "'=cmd()", "-1": "-1", "@a": "'@a"}
+    assert [row["prediction"] for row in rows] == [written[label] for label in found.labels]
+    assert list(rows[0])[3:] == ["p_=cmd()", "p_-1", "p_@a"]
+
+
 @pytest.mark.parametrize(("task", "columns"), [(TASK, "graph,prediction"), (TWO, "graph,prediction_0,prediction_1")])
 def test_values_as_a_table(tmp_path: Path, task: Task, columns: str) -> None:
     keep(tmp_path, network(task))
