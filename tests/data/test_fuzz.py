@@ -4,6 +4,7 @@
 """
 
 import copy
+import gzip
 import json
 import os
 import warnings
@@ -178,6 +179,65 @@ def test_tu_folders_with_slips(place, data, options):
         else:
             path.unlink()
     one_line_or_sound(lambda: load_own(folder, **options))
+
+
+@given(st.data())
+@fuzz(60)
+def test_compressed_smiles_with_slips(place, data):
+    """A gzip file that is cut, has a wrong byte, or holds a table with slips."""
+    pytest.importorskip("rdkit")
+    path = write_smiles(place / "slips.csv")
+    mutate_csv(path, data.draw)
+    packed = bytearray(gzip.compress(path.read_bytes(), mtime=0))
+    if data.draw(st.booleans()):
+        packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+    if data.draw(st.booleans()):
+        del packed[data.draw(st.integers(0, len(packed))) :]
+    (place / "slips.csv.gz").write_bytes(packed)
+    one_line_or_sound(lambda: load_own(place / "slips.csv.gz", skip_bad=data.draw(st.booleans())))
+
+
+NASTY_LINES = [
+    "",
+    "$$$$",
+    "M  END",
+    ">  <y>",
+    ">  <>",
+    ">  <smiles>",
+    "  3  2  0",
+    "999999",
+    "nan",
+    "M  V30 BEGIN",
+    "\x00",
+]
+
+
+@given(st.data())
+@fuzz(60)
+def test_sdf_with_slips(place, data):
+    """Records with lines that are lost, repeated, changed or cut."""
+    chem = pytest.importorskip("rdkit.Chem")
+    records = [
+        f"{chem.MolToMolBlock(chem.MolFromSmiles(s))}>  <y>\n{i / 2}\n\n$$$$\n" for i, s in enumerate(SMILES[:12])
+    ]
+    lines = "".join(records).split("\n")
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(lines) - 1))
+        what = data.draw(st.sampled_from(["drop", "twice", "line", "cut", "byte"]))
+        nasty = data.draw(st.sampled_from(NASTY_LINES))
+        changed = {"drop": [], "twice": [lines[at]] * 2, "line": [nasty], "cut": [lines[at][: at % 7]]}
+        lines[at : at + 1] = changed.get(what, [lines[at][:3] + "\xe9" + lines[at][4:]])
+    encoding = data.draw(st.sampled_from(["utf-8", "latin-1"]))
+    (place / "slips.sdf").write_bytes("\n".join(lines).encode(encoding))
+    one_line_or_sound(lambda: load_own(place / "slips.sdf", skip_bad=data.draw(st.booleans())))
+
+
+@given(BYTES, st.sampled_from(["any.sdf", "any.sdf.gz", "any.csv.gz"]))
+@fuzz(60)
+def test_any_bytes_as_a_file_of_molecules(place, data, name):
+    pytest.importorskip("rdkit")
+    (place / name).write_bytes(data)
+    one_line_or_sound(lambda: load_own(place / name, skip_bad=True))
 
 
 NASTY_ARRAYS = st.one_of(

@@ -68,6 +68,32 @@ def test_a_frame_of_pandas(tmp_path):
     frame = pandas.DataFrame({"smiles": SMILES, "y": Y})
     assert load(frame).fingerprint == load_own(write_smiles(tmp_path / "m.csv")).fingerprint
     assert load(frame["smiles"], y=frame["y"]).fingerprint == load(frame).fingerprint
+    shuffled = frame.set_index(frame.index[::-1])  # an index of its own does not change the order of the rows
+    assert load(shuffled["smiles"], y=shuffled["y"]).fingerprint == load(frame).fingerprint
+    b = load(frame)
+    new = encode_graphs(pandas.Series(["CCO", "CC"], dtype="string"), b.encoding, b.task)
+    assert new.smiles == ("CCO", "CC")
+
+
+def test_types_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "smiles": pandas.Series(SMILES, dtype="string"),
+            "count": pandas.array([None if i == 3 else i for i in range(len(SMILES))], dtype="Int64"),
+            "toxic": pandas.array([i % 2 == 0 for i in range(len(SMILES))], dtype="boolean"),
+            "kind": pandas.Categorical(["ab"[i % 2] for i in range(len(SMILES))]),
+        }
+    )
+    b = load(frame, target="kind", graph_features=["count", "toxic"])
+    assert b.task.labels == ("a", "b")
+    assert any("missing values, read as the mean of train: count (1)" in note for note in b.notes)
+    whole = encode_graphs(frame.drop(columns="kind"), b.encoding, b.task).graphs
+    assert whole.graph_attr[:, 1].sign().tolist() == [1 if i % 2 == 0 else -1 for i in range(len(SMILES))]
+    with one_line("row 3: no molecule", "skip_bad"):
+        load(frame.assign(smiles=frame["smiles"].where(frame.index != 3)), target="kind")
+    targets = frame[["count", "toxic"]]
+    assert load(frame["smiles"], y=targets).encoding.targets == ("count", "toxic")
 
 
 def test_several_targets_and_names():

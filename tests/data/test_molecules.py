@@ -97,3 +97,38 @@ def test_without_rdkit_the_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "rdkit", None)
     with one_line("pip install gnas[chem]"):
         load_own(write_smiles(tmp_path / "mols.csv"))
+
+
+def write_labels(path, **columns):
+    """Three columns of labels as in Tox21, with blanks; texts and other columns beside them."""
+    labels = [(i % 2, "" if i % 4 == 0 else float(i % 3 == 0), "" if i % 5 else 1 - i % 2) for i in range(len(SMILES))]
+    header = ("NR-AR", "NR-ER", "SR-p53", "mol_id", "smiles", *columns)
+    rows = [(*label, f"TOX{i}", SMILES[i], *(c[i] for c in columns.values())) for i, label in enumerate(labels)]
+    return write_csv(path, header, rows)
+
+
+def test_columns_of_labels_are_the_targets(tmp_path):
+    pytest.importorskip("rdkit")
+    b = load_own(write_labels(tmp_path / "tox.csv"))
+    assert (b.task.kind, b.task.labels) == ("multilabel", ("NR-AR", "NR-ER", "SR-p53"))
+    assert any("3 targets: all columns of tox.csv that hold 0, 1 and blanks" in reason for reason in b.encoding.reasons)
+    assert "columns mol_id" in b.left_out[0]
+    named = load_own(tmp_path / "tox.csv", target=["NR-AR", "NR-ER", "SR-p53"])
+    assert named.fingerprint == b.fingerprint
+    assert not any("all columns of" in reason for reason in named.encoding.reasons)
+    assert encode_graphs(["CCO"], b.encoding, b.task).graphs.y.isnan().all()
+
+
+def test_numbers_beside_labels_are_asked_about(tmp_path):
+    pytest.importorskip("rdkit")
+    numbers = [i / 3 for i in range(len(SMILES))]
+    path = write_labels(tmp_path / "tox.csv", mass=numbers)
+    with one_line("which column is the target?", "mass"):
+        load_own(path)
+    assert load_own(path, graph_features="mass").task.kind == "multilabel"
+    path = write_csv(tmp_path / "two.csv", ("smiles", "a", "b"), zip(SMILES, numbers, numbers, strict=True))
+    with one_line("which column is the target?"):
+        load_own(path)
+    path = write_csv(tmp_path / "one.csv", ("smiles", "name", "active"), [(s, s, i % 2) for i, s in enumerate(SMILES)])
+    with one_line("which column is the target?"):
+        load_own(path)

@@ -75,13 +75,14 @@ def tabulate_frame(frame: Any, y: Any = None) -> Table:
     if twice:
         raise InputError(f"DataFrame: two columns are called {twice[0]!r}")
     columns = {name: _cells(frame.iloc[:, i].tolist()) for i, name in enumerate(names)}
-    return Table("DataFrame", columns | _tabulate_targets(y, len(frame)), np.arange(len(frame)), "row")
+    targets = _tabulate_targets(y, len(frame))
+    return Table("DataFrame", columns | targets, np.arange(len(frame)), "row", tuple(targets))
 
 
 def tabulate_smiles(texts: Sequence[str], y: Any = None) -> Table:
     """Texts as a table with the column ``smiles``, and their targets: one per text, several, or columns by name."""
-    columns = {"smiles": _cells(texts)} | _tabulate_targets(y, len(texts))
-    return Table("", columns, np.arange(len(texts)), "SMILES")
+    targets = _tabulate_targets(y, len(texts))
+    return Table("", {"smiles": _cells(texts)} | targets, np.arange(len(texts)), "SMILES", tuple(targets))
 
 
 def _tabulate_targets(y: Any, rows: int) -> dict[str, Array]:
@@ -107,7 +108,7 @@ def _cells(values: Sequence[Any]) -> Array:
 
 
 def _cell(value: Any) -> bytes:
-    if value is None or value != value or type(value).__name__ == "NAType":
+    if value is None or type(value).__name__ == "NAType" or value != value:  # pandas.NA cannot be compared
         return b""
     if isinstance(value, bool | np.bool_):
         value = int(value)

@@ -26,7 +26,7 @@ SAMPLE = 20  # rows that are parsed to find the column of SMILES
 def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
     """Read a table of molecules.
 
-    Targets are the columns that ``options`` name, or those called y, or the only other column.
+    Targets are the columns that ``options`` name, or those called y, or the only other column, or all columns of labels.
     """
     import_rdkit()
     if not len(table):
@@ -57,7 +57,7 @@ def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
         requested=options.target,
         notes=notes,
         left_out=describe_unused("columns", unused),
-        reasons=(f"graph level: {table.file} has the target {', '.join(names)}",) if names else (),
+        reasons=_explain_targets(table, names, options),
         graph_place=lambda g: table.place(int(keep[g])),
     )
 
@@ -105,13 +105,36 @@ def _targets(table: Table, column: str, options: ReadOptions) -> list[str]:
         return []
     if options.target:
         return [choose(name, free, f"target column of {table.file}") for name in options.target]
-    named = [c for c in free if TARGET.fullmatch(c)]
+    named = [c for c in free if c in table.target_names] or [c for c in free if TARGET.fullmatch(c)]
     if named or len(free) == 1:
         return named or free
+    labels = _find_labels(table, free)
+    if labels:
+        return labels
     if not free:
         raise InputError(f"{table.file}: no target column beside {column!r}; add one called y")
     raise InputError(
         f"{table.file}: which column is the target? name it with the data option target; columns: {format_list(free)}"
+    )
+
+
+def _find_labels(table: Table, columns: Sequence[str]) -> list[str]:
+    """Several columns of 0, 1 and blanks, if no other column holds numbers that could be the target."""
+    labels = [c for c in columns if table.is_binary(c)]
+    others = [c for c in columns if c not in labels]
+    return labels if len(labels) > 1 and all(table.is_text(c) for c in others) else []
+
+
+def _explain_targets(table: Table, names: Sequence[str], options: ReadOptions) -> tuple[str, ...]:
+    """How the targets were found, for the description."""
+    if not names:
+        return ()
+    found = (f"graph level: {table.file} has the target {', '.join(names)}",)
+    if options.target or names == list(table.target_names) or len(names) == 1 or any(map(TARGET.fullmatch, names)):
+        return found
+    return (
+        *found,
+        f"{len(names)} targets: all columns of {table.file} that hold 0, 1 and blanks; target=NAME picks some",
     )
 
 
