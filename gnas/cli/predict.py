@@ -99,8 +99,6 @@ def export(
     screen.pair("exported", str(path))
     screen.pair("network", info.title)
     if network is None and best not in (info.name, "gnas"):
-        screen.pair(
-            "note", f"{best} is better on validation, but hand-made networks are not exported; gnas predict uses it"
-        )
+        screen.pair("note", f"{best} is better on validation, but there is no code to export it; gnas predict uses it")
     screen.pair("files", ", ".join(sorted(file.name for file in path.iterdir())))
     screen.result({"export": str(path), "files": sorted(file.name for file in path.iterdir())})

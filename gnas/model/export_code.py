@@ -88,7 +88,7 @@ def module_source(network: Network, about: str) -> str:
 def as_exportable(model: GraphModule) -> Network:
     """Return the network, or raise an error if it cannot be exported."""
     if not isinstance(model, Network):
-        raise InputError(f"only found networks are exported, and this is a {type(model).__name__}")
+        raise InputError(f"only found networks and recipes are exported, and this is a {type(model).__name__}")
     used = {computed_operation(k.operation, cell.config) for cell, k in _links(model)}
     missing = sorted(used - set(_codes(model)))
     if missing:

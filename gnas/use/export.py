@@ -15,12 +15,14 @@ from torch import Tensor
 
 from gnas.errors import InputError
 from gnas.files import write_atomic
+from gnas.model.baselines import BASELINES
+from gnas.model.baselines.recipes import list_recipes
 from gnas.model.export_code import as_exportable, module_source
 from gnas.model.export_weights import exported_views
 from gnas.model.network import Network
 from gnas.run.layout import MODEL, WEIGHTS
-from gnas.run.models import default_network, load_model
-from gnas.use.export_card import model_card
+from gnas.run.models import default_network, find_model, load_model
+from gnas.use.export_card import model_card, origin_words
 from gnas.workflow import package_versions
 
 PACKAGES = ("gnas", "torch", "torch-geometric", "safetensors")
@@ -29,18 +31,18 @@ PACKAGES = ("gnas", "torch", "torch-geometric", "safetensors")
 def export_run(
     folder: str | Path, out: str | Path, *, name: str | None = None, seed: int | None = None, force: bool = False
 ) -> Path:
-    """Write a found network of a run as a folder: model.py, weights, model card, genotype and description.
+    """Write a network of a run as a folder: model.py, weights, model card, genotype and description.
 
     ``model.py`` is plain PyTorch: it needs torch, torch-geometric and safetensors, and loading runs no other code. Of
-    several networks the best found one by validation is exported, and of several seeds the one with the best validation
-    metric, unless ``name`` and ``seed`` name others. A folder that is not
-    empty is an error, unless ``force`` allows the files of an earlier export to be replaced.
+    several networks the best by validation that can be exported is exported: a found one, or a hand-made one that is a
+    recipe, such as ``gin+``. Of several seeds it is the one with the best validation metric. ``name`` and ``seed`` name
+    others. A folder that is not empty is an error, unless ``force`` allows the files of an earlier export to be replaced.
     """
     out = Path(out)
     _check_free(out, force)
-    model, info = load_model(folder, name or default_network(folder, found_only=True), seed)
+    model, info = load_model(folder, name or _default_network(folder), seed)
     model = as_exportable(model)
-    about = f"A graph neural network for {info.dataset}: {model.task.level} {model.task.kind}, found by gnas."
+    about = f"A graph neural network for {info.dataset}: {model.task.level} {model.task.kind}, {origin_words(model)}."
     versions = package_versions(*PACKAGES)
     origin = {
         "name": info.name,
@@ -63,6 +65,13 @@ def exported_weights(model: Network) -> dict[str, Tensor]:
     found = {name: value.contiguous().clone() for name, value in exported_views(model).items()}
     norms = [name.removesuffix("running_mean") for name in found if name.endswith("running_mean")]
     return found | {f"{name}num_batches_tracked": torch.tensor(0) for name in norms}
+
+
+def _default_network(folder: str | Path) -> str:
+    """The best network by validation; the best found one if that is a hand-made one without code to export."""
+    best = default_network(folder)
+    recipe = find_model(folder, best).description.get("baseline") in (None, *list_recipes(BASELINES))
+    return best if recipe else default_network(folder, found_only=True)
 
 
 # -- the folder ----------------------------------------------------------------------------------------------------

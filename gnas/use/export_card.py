@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
+from gnas.arch.hand_made import HandMade
 from gnas.data.encoding import CLIP, Column, Encoding, Feature, format_list
 from gnas.model.export_code import safe_text
 from gnas.model.export_input import InputCode
@@ -18,7 +19,7 @@ def model_card(network: Network, info: TrainedInfo, versions: Mapping[str, str])
     """The text of README.md."""
     sections = [
         f"# A graph neural network for {safe_text(info.dataset)}",
-        f"Found by architecture search from message passing, trained and exported by gnas {versions['gnas']}.",
+        f"{_origin(network)}, trained and exported by gnas {versions['gnas']}.",
         Table.from_tuples(("what", "value"), _facts(network, info)).to_markdown(),
         "## The network",
         _network(network),
@@ -31,6 +32,19 @@ def model_card(network: Network, info: TrainedInfo, versions: Mapping[str, str])
         Table.from_tuples(("package", "version"), versions.items()).to_markdown(),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _origin(network: Network) -> str:
+    made = network.architecture
+    if isinstance(made, HandMade):
+        return f"The hand-made network {made.name}"
+    return "Found by architecture search from message passing"
+
+
+def origin_words(network: Network) -> str:
+    """Where a network comes from, for the first line of its module."""
+    made = network.architecture
+    return f"{made.name} trained by gnas" if isinstance(made, HandMade) else "found by gnas"
 
 
 def _facts(network: Network, info: TrainedInfo) -> list[tuple[str, str]]:

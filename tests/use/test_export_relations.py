@@ -2,6 +2,8 @@
 
 import copy
 import dataclasses
+import json
+import shutil
 import subprocess
 import sys
 import types
@@ -13,7 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from samples import assert_near, random_edges, random_graph
+from samples import assert_near, random_edges, random_graph, shake
 from strategies import genotypes
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
@@ -26,6 +28,7 @@ from gnas.arch.operation import AGGREGATORS, MESSAGES
 from gnas.arch.recipes import RECIPES, recipe
 from gnas.arch.stack import Stack
 from gnas.graph import GraphBatch
+from gnas.model.baselines import BASELINES, HAND_MADE
 from gnas.model.encodings import FlatGraphs, compute_eigenvectors, compute_walks
 from gnas.model.export_code import module_source
 from gnas.model.network import Network
@@ -206,6 +209,22 @@ def test_molecules_with_bonds_and_walks(tmp_path: Path, name: str) -> None:
     np.testing.assert_allclose(values, predict(tmp_path / "run", MOLECULES).values, rtol=1e-6)
     assert "batch.x, batch.edge_index, batch.edge_attr, batch.batch)" in (folder / "README.md").read_text()
     assert "edge_walk_norm.running_var" in load_file(folder / "weights.safetensors")
+
+
+def test_a_hand_made_network_is_exported_if_it_is_the_best(tmp_path: Path) -> None:
+    keep(tmp_path / "run", network(BONDS, recipe("gatv2", 1)), val=0.5)
+    keep(tmp_path / "run", shake(HAND_MADE["gin+"](BONDS, 6, 2)).eval(), val=0.4, name="gin+")
+    keep(tmp_path / "run", BASELINES["gcn"](BONDS, 4, 2), val=0.3, name="gcn")
+    best = export_run(tmp_path / "run", tmp_path / "best")
+    assert json.loads((best / "model.json").read_text())["exported"]["name"] == "gnas"  # there is no code of gcn
+    folder = export_run(tmp_path / "run", tmp_path / "named", name="gin+")
+    assert "The hand-made network gin+, trained and exported by gnas" in (folder / "README.md").read_text()
+    np.testing.assert_allclose(
+        predict(folder, GRAPHS).values, predict(tmp_path / "run", GRAPHS, name="gin+").values, rtol=1e-6
+    )
+    shutil.rmtree(tmp_path / "run" / "trained" / "gcn")
+    default = export_run(tmp_path / "run", tmp_path / "default")
+    assert (default / "model.py").read_text() == (folder / "model.py").read_text()
 
 
 def test_the_code_passes_the_linter_and_needs_no_formatting(tmp_path: Path) -> None:
