@@ -23,17 +23,37 @@ def load(data: Any, *, y: Any = None, data_root: str | Path | None = None, seed:
     Args:
         data: a benchmark's name, of the package or of an installed one; or your own data: a path (a folder with
             ``graphs.csv``, ``nodes.csv`` and ``edges.csv``, a CSV with a ``smiles`` column, a file of ``gnas data pack``), a
-            PyG dataset, ``Data`` or list of ``Data``, NetworkX graphs.
+            PyG dataset, ``Data`` or list of ``Data``, NetworkX graphs, a DataFrame or a list or Series of SMILES.
+        y: targets of a list of SMILES or of a DataFrame: one for each molecule, rows of several, or columns by name.
         data_root: folder of benchmark files; else ``GNAS_DATA``, else a per-user cache folder.
         seed: of what is random in the data: the draw of a generated benchmark, the split of your own graphs.
         **options: for a benchmark see :func:`gnas.data.benchmarks.load_named`. For your own data, each one replaces what
-            would be inferred: ``name``; ``level``, ``kind``, ``metric``, ``loss`` and ``readout`` of the task; ``target``,
-            the names of attributes or columns; ``categorical`` (True, False or names of columns); ``split`` (``given``,
-            ``random``, ``stratified``, ``scaffold``, ``group:COLUMN``, ``column:NAME``) and ``fractions``, or ``folds`` and
-            ``fold``, the number of the test fold from 1; ``standardise`` regression targets for training;
-            ``skip_bad``, to leave out SMILES that do not parse; ``sample_neighbors``, neighbours per hop such as
-            ``(10, 5)`` for a graph too large to be computed whole; ``structure``, measures that nodes read besides their
-            columns (``size``, ``degree``).
+            would be inferred; an option that means nothing to the data is an error.
+
+    Options of your own data, with an example each (on the command line ``--data NAME=VALUE``)::
+
+        name="mine"                        # the name in reports
+        target="logP"                      # columns or attributes to predict: a name or a list
+        level="node"                       # graph, node or edge
+        kind="regression"                  # or classification, multilabel
+        metric="rmse"                      # the metric that selects
+        loss="huber"                       # the loss of trainings
+        readout="sum"                      # of nodes to a graph: mean, sum, max, mean_max
+        standardise=False                  # regression targets stay in their own unit for training
+        split="scaffold"                   # or given, random, stratified, group:COLUMN, column:NAME
+        fractions=(0.7, 0.15, 0.15)        # shares of train, validation and test
+        folds=5, fold=2                    # fold 2 of 5 is the test split
+        categorical=["charge"]             # columns that are categories; True or False: all or none
+        edges="none"                       # auto: columns of edges are read; yes: an error if there are none
+        encodings="walks:20,edge_walks"    # place in the graph; see gnas.data.graph_encodings
+        structure="size,degree"            # the older option for these two alone
+        pos=True                           # positions become node features
+        graph_features=["mw", "tpsa"]      # numbers of whole graphs that join the read-out
+        smiles="structure"                 # molecules: the column of SMILES
+        atoms="element"                    # molecules: all (columns), element or tokens (of version 0.1)
+        descriptors="rdkit"                # molecules: RDKit's descriptors join the read-out
+        skip_bad=True                      # molecules: leave out rows that do not parse
+        sample_neighbors=(10, 5)           # neighbours per hop of a graph too large to be computed whole
     """
     if isinstance(data, str) and y is not None:
         raise InputError(f"y goes with a list of SMILES or a DataFrame; {data[:80]!r} has its own targets")

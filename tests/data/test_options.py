@@ -1,10 +1,18 @@
 """Options of own data: what may be overridden, and what is refused."""
 
+import ast
+import re
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 import torch
-from builders import one_line, path_graphs
+from builders import SMILES, citation_graph, one_line, path_graphs, write_csv
 
+from gnas.data import load
 from gnas.data.own.load import load_own
+from gnas.data.own.options import LoadOptions
+from gnas.run.settings import Settings
 
 CLASSES = {"y": lambda i: torch.tensor([i % 3])}
 
@@ -65,3 +73,44 @@ def test_every_part_can_be_overridden():
 def test_options_that_are_none(options, words):
     with one_line(words):
         load_own(path_graphs(9), **options)
+
+
+# -- the table of the page and the list of the docstring ------------------------------------------------------------
+
+PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
+ROWS = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| .* \| `(--data .*)` \|$", PAGE.read_text(encoding="utf-8"), re.M)
+LISTED = re.findall(r"^        (\w+=.*?)  +# ", load.__doc__, re.M)
+
+
+def make_data(name, tmp_path):
+    """Data that an option applies to, and what else must be set."""
+    if name in ("level", "sample_neighbors"):
+        return citation_graph(), {}
+    if name == "pos":
+        return [g.update({"pos": torch.rand(g.num_nodes, 2)}) for g in path_graphs(12)], {}
+    pytest.importorskip("rdkit")
+    rows = [(text, i / 2, 10 * i, (7 * i) % 11) for i, text in enumerate(SMILES)]
+    path = write_csv(tmp_path / "m.csv", ("structure", "logP", "mw", "tpsa"), rows)
+    return path, {} if name == "target" else {"target": "logP"}
+
+
+def test_the_page_and_the_docstring_list_every_option():
+    known = {f.name for f in fields(LoadOptions)} - {"seed"}
+    assert {name for names, _ in ROWS for name in re.findall(r"\w+", names)} == known - {"name"}
+    assert {name for line in LISTED for name in re.findall(r"(\w+)=", line)} == known
+
+
+@pytest.mark.parametrize(("names", "example"), ROWS, ids=[re.findall(r"\w+", names)[0] for names, _ in ROWS])
+def test_examples_of_the_page_are_true(names, example, tmp_path, monkeypatch):
+    given = dict(re.findall(r"--data (\w+)=(\S+)", example))
+    assert list(given) == re.findall(r"\w+", names)
+    if "descriptors" in given:
+        from rdkit.Chem import Descriptors
+
+        monkeypatch.setattr(Descriptors, "descList", Descriptors.descList[:12])
+    data, others = make_data(next(iter(given)), tmp_path)
+    options = Settings().changed({"data": given}).data
+    found = load_own(data, **others, **options)
+    line = next(line for line in LISTED if line.startswith(f"{next(iter(given))}="))
+    values = {k.arg: ast.literal_eval(k.value) for k in ast.parse(f"f({line})", mode="eval").body.keywords}
+    assert load_own(data, **others, **values).fingerprint == found.fingerprint
