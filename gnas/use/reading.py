@@ -51,7 +51,7 @@ def read_graphs(
 ) -> NewGraphs:
     """Graphs as a network trained on ``task`` reads them.
 
-    The targets of PyG objects are only read where ``targets`` asks for them: a prediction needs none, and may meet classes
+    Targets are only read where ``targets`` asks for them: a prediction needs none, and may meet classes
     never seen. With ``targets``, data without the target is an error; single rows may lack it.
     ``skip_bad`` leaves out SMILES the network cannot read.
     """
@@ -68,7 +68,7 @@ def read_graphs(
     data = as_table(data)
     parts = None if isinstance(data, str | Path | Table) else collect_graphs(data)
     if parts is None or not parts.graphs or not all(isinstance(g, Data) for g in parts.graphs):
-        found = encode_graphs(data, encoding, task, skip_bad, unlabelled=not targets)
+        found = encode_graphs(data, encoding, task, skip_bad, unlabelled=not targets, ignore_targets=not targets)
         _warn_unseen(found.unseen)
         return NewGraphs(found.graphs, None, found.smiles, found.notes)
     graphs = parts.graphs if targets else [_without_target(graph) for graph in parts.graphs]

@@ -105,6 +105,18 @@ def test_targets_play_no_part(tmp_path: Path) -> None:
     assert int(odd[0].y[0, 0]) == 99
 
 
+def test_a_class_never_seen_in_a_file_plays_no_part(tmp_path: Path) -> None:
+    pytest.importorskip("rdkit")
+    lines = ["smiles,kind", *(f"{'C' * k}{end},{kind}" for k in range(1, 8) for end, kind in (("O", "a"), ("N", "b")))]
+    file = tmp_path / "molecules.csv"
+    file.write_text("\n".join(lines) + "\n")
+    benchmark = load(file)
+    keep(tmp_path, network(benchmark.task), encoding=benchmark.encoding)
+    wanted = predict(tmp_path, file).values
+    file.write_text(file.read_text().replace(",a", ",new"))
+    assert np.array_equal(predict(tmp_path, file).values, wanted)
+
+
 # -- tables ---------------------------------------------------------------------------------------------------------
 
 

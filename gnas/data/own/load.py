@@ -71,7 +71,12 @@ class EncodedGraphs(NamedTuple):
 
 
 def encode_graphs(
-    data: Any, encoding: Encoding | None, task: Task, skip_bad: bool = False, unlabelled: bool = True
+    data: Any,
+    encoding: Encoding | None,
+    task: Task,
+    skip_bad: bool = False,
+    unlabelled: bool = True,
+    ignore_targets: bool = False,
 ) -> EncodedGraphs:
     """New data as a network trained on ``task`` reads it.
 
@@ -81,12 +86,14 @@ def encode_graphs(
         task: the network's task.
         skip_bad: leave out SMILES that do not parse, or that have atoms or bonds outside the training data.
         unlabelled: the data may lack the target. Otherwise only single rows may.
+        ignore_targets: leave the targets unknown: they may hold classes that the network never saw.
     """
     encoding = encoding or default_encoding(task)
     data = as_table(_expand_path(data))
     if isinstance(data, Benchmark) or _is_packed(data):
         raise InputError("a benchmark is already encoded; give one of its splits to the network")
     raw = _read(data, ReadOptions.for_prediction(encoding, task, skip_bad, unlabelled))
+    raw = dataclasses.replace(raw, targets={}, labelled=None) if ignore_targets else raw
     if skip_bad and raw.source != "smiles":
         raise InputError("the option skip_bad leaves out SMILES that cannot be read; these graphs are not SMILES")
     try:
