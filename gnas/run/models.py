@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -197,10 +197,11 @@ def find_model(folder: str | Path, name: str | None = None, seed: int | None = N
     return TrainedInfo(place, name, chosen, _read_json(place / MODEL), results)
 
 
-def default_network(folder: str | Path, found_only: bool = False) -> str:
+def default_network(folder: str | Path, found_only: bool = False, recipes: Collection[str] = ()) -> str:
     """The network to use if none is named: the best by validation, the mean over its seeds and folds, found or hand-made.
 
-    ``found_only`` leaves out hand-made ones. If no training is finished, it is the only network, or ``gnas``.
+    ``found_only`` leaves out hand-made ones, except those that ``recipes`` names. If no training is finished, it is the only
+    network, or ``gnas``.
     """
     path = Path(folder)
     means: dict[str, float] = {}
@@ -209,7 +210,7 @@ def default_network(folder: str | Path, found_only: bool = False) -> str:
     for name in names:
         trainings = [layout.list_trainings(part, name) for part in parts]
         results = [one for part in trainings for one in _read_results(part).values()]
-        hand_made = any(_is_hand_made(one) for part in trainings for one in part.values())
+        hand_made = any(_is_hand_made(one, recipes) for part in trainings for one in part.values())
         if results and not (found_only and hand_made):
             sign = 1 if higher_is_better(results[0].metric) else -1
             mean = sign * statistics.fmean(float(result.val) for result in results)
@@ -219,8 +220,10 @@ def default_network(folder: str | Path, found_only: bool = False) -> str:
     return max(sorted(means, key=lambda name: name != "gnas"), key=lambda name: means[name])
 
 
-def _is_hand_made(training: Path) -> bool:
-    return (training / MODEL).is_file() and _read_json(training / MODEL).get("kind") == "baseline"
+def _is_hand_made(training: Path, recipes: Collection[str]) -> bool:
+    """Whether the network is a hand-made one that ``recipes`` does not name."""
+    described = _read_json(training / MODEL) if (training / MODEL).is_file() else {}
+    return described.get("kind") == "baseline" and described.get("baseline") not in recipes
 
 
 def best_fold(folder: Path, name: str) -> int:

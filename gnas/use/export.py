@@ -21,7 +21,7 @@ from gnas.model.export_code import as_exportable, module_source
 from gnas.model.export_weights import exported_views
 from gnas.model.network import Network
 from gnas.run.layout import MODEL, WEIGHTS
-from gnas.run.models import default_network, find_model, load_model
+from gnas.run.models import default_network, load_model
 from gnas.use.export_card import model_card, origin_words
 from gnas.workflow import package_versions
 
@@ -68,10 +68,8 @@ def exported_weights(model: Network) -> dict[str, Tensor]:
 
 
 def _default_network(folder: str | Path) -> str:
-    """The best network by validation; the best found one if that is a hand-made one without code to export."""
-    best = default_network(folder)
-    recipe = find_model(folder, best).description.get("baseline") in (None, *list_recipes(BASELINES))
-    return best if recipe else default_network(folder, found_only=True)
+    """The best network by validation of those that can be exported."""
+    return default_network(folder, found_only=True, recipes=list_recipes(BASELINES))
 
 
 # -- the folder ----------------------------------------------------------------------------------------------------

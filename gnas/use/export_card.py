@@ -115,7 +115,11 @@ def _inputs(network: Network, encoding: Encoding | None) -> list[str]:
         found.append(_columns("edge_attr", edges, given.edge_categories, given.edge_channels))
     if given.graph_channels:
         found.append(_features(() if encoding is None else encoding.graphs, given.graph_channels))
-    words = {"walks": given.walks, "edge walks": given.edge_walks, "eigenvectors of the Laplacian": given.laplacian}
+    words = {
+        "steps of walks": given.walks,
+        "steps of edge walks": given.edge_walks,
+        "eigenvectors of the Laplacian": given.laplacian,
+    }
     computed = [f"{count} {name}" for name, count in words.items() if count]
     return found + ([f"The network computes the encodings itself: {', '.join(computed)}."] if computed else [])
 
