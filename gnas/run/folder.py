@@ -35,6 +35,7 @@ from gnas.run.record import (
     read_run_json,
     read_search,
 )
+from gnas.run.settings import default_value
 
 KEEP = 2  # checkpoints kept: if the last one is damaged, the one before is used
 LOCK_TRIES = 10  # a reader that looks whether the folder is locked holds the lock for a moment
@@ -84,7 +85,22 @@ def check_data(folder: Path, before: dict[str, Any], fingerprint: str | None) ->
 
 def same_settings(before: dict[str, Any], config: dict[str, Any]) -> bool:
     """Whether a run has these settings. The data is not compared if the run has no fingerprint."""
-    return before == (config if FINGERPRINT in before else _without_data(config))
+    if FINGERPRINT in before and before[FINGERPRINT] != config.get(FINGERPRINT):
+        return False
+    return next(_find_differences(before, config), None) is None
+
+
+def _find_differences(before: dict[str, Any], config: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Settings in which a run differs from ``config``: name, the run's value, the other. The data is not compared.
+
+    A setting that is newer than the run has its default there.
+    """
+    saved, now = _flatten(before), _flatten(config)
+    for key in sorted({*saved, *now} - {FINGERPRINT}):
+        name = key.removeprefix("settings.")
+        known = saved[key] if key in saved else default_value(name)
+        if known != now.get(key):
+            yield name, known, now.get(key)
 
 
 def _without_data(config: dict[str, Any]) -> dict[str, Any]:
@@ -234,13 +250,8 @@ class Run:
     def _check_same(self, config: dict[str, Any]) -> dict[str, Any]:
         """The settings of the resumed run, if they are ``config``. One without a fingerprint of its data gets none."""
         saved = read_run_config(self.path)
-        before, now = _flatten(saved), _flatten(config)
-        for key in sorted({*before, *now} - {FINGERPRINT}):
-            if before.get(key) != now.get(key):
-                raise InputError(
-                    f"{self.path}: cannot resume with another {key.removeprefix('settings.')} "
-                    f"({now.get(key)!r}; the run has {before.get(key)!r})"
-                )
+        for name, known, now in _find_differences(saved, config):
+            raise InputError(f"{self.path}: cannot resume with another {name} ({now!r}; the run has {known!r})")
         check_data(self.path, saved, config.get(FINGERPRINT))
         if FINGERPRINT in saved:
             return config

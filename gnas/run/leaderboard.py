@@ -42,6 +42,10 @@ class Row:
         """How many figures the mean and the standard deviation are over."""
         return self.folds or self.seeds
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON types; ``folds`` and ``metrics`` only if there are any."""
+        return {name: value for name, value in asdict(self).items() if value or name not in ("folds", "metrics")}
+
     def describe_runs(self) -> str:
         """``4 seeds``, ``one seed`` or ``5 folds``."""
         if self.folds:
@@ -157,7 +161,7 @@ class Leaderboard:
         return self.table().to_csv()
 
     def to_dict(self) -> dict[str, Any]:
-        return {"dataset": self.dataset, "metric": self.metric, "rows": [asdict(row) for row in self.rows]}
+        return {"dataset": self.dataset, "metric": self.metric, "rows": [row.to_dict() for row in self.rows]}
 
     @staticmethod
     def from_dict(value: dict[str, Any]) -> Leaderboard:

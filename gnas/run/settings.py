@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +160,31 @@ PRESETS: dict[str, dict[str, Any]] = {
         "training": {"seeds": (41,), "epochs": 60, "batch_size": 32, "lr": 3e-3, "patience": 5},
         "data": _STRUCTURE,
     },
+    # Relations, feed-forward layers and encodings, and a race over all of it. The recipe of today's best stacks.
+    "wide": {
+        "space": {
+            "variant": "bare",
+            "filters": ("identity", "sparse", "dense"),
+            "aggregators": (*_WIDER, "std"),
+            "messages": ("plain", "edge", "gated", "attention"),
+            "ffn": (True, False),
+            "mlp": (1, 2),
+            "edges": ("updated", "kept"),
+        },
+        "search": {"strategy": "race"},
+        "training": {
+            "seeds": (41,),
+            "epochs": 100,
+            "batch_size": 32,
+            "optimizer": "adamw",
+            "weight_decay": 1e-5,
+            "schedule": "cosine",
+            "clip": 1.0,
+            "ema": 0.99,
+            "precise_norms": 16,
+        },
+        "data": {"encodings": ["auto"]},
+    },
     # More than the paper's recipe: the best epoch of the search, warm-up and cosine, decoupled weight decay, averaged
     # weights, for which the statistics of batch norm must be measured.
     "strong": {
@@ -222,7 +247,7 @@ class Settings:
             found = Settings(preset=preset)
             if not _is_complete(values, here):
                 named = [groups["search"].get("strategy") for groups in (over, here) if "search" in groups]
-                found = found._with(_preset_values(preset, next(filter(None, named), SearchSettings.strategy)))
+                found = found._with(_preset_values(preset, next(filter(None, named), _preset_strategy(preset))))
             found = found._with({**here, "preset": preset})
         return found._with(over)
 
@@ -365,11 +390,27 @@ def _preset(name: Any) -> str:
     return choose(str(name), PRESETS, "preset")
 
 
+def _preset_strategy(preset: str) -> str:
+    return str(PRESETS[preset].get("search", {}).get("strategy", SearchSettings.strategy))
+
+
 def _preset_values(preset: str, strategy: Any) -> dict[str, Any]:
     """The values of a preset; its options for gradient strategies only where the strategy is one."""
     values = dict(PRESETS[preset])
     options = values.pop("gradient", {})
     return {**values, "search": {**values.get("search", {}), **(options if strategy in GRADIENT else {})}}
+
+
+def default_value(name: str) -> Any:
+    """The default of a setting, such as ``space.messages``, as a file writes it; None if no setting has this name."""
+    spaces = ({"space": asdict(SearchSpace())}, Settings().to_dict())  # a depth search keeps the space itself
+    for found in spaces:
+        value: Any = found
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value is not None:
+            return list(value) if isinstance(value, tuple) else value
+    return None
 
 
 def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:

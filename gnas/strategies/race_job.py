@@ -67,7 +67,7 @@ def race_job(
                 take_turns([one.steps()])
         outcomes = [one.outcome(*span) for one, *span in zip(trainings, begins, ends, strict=True)]
     if work.device.type == "cuda":
-        del trainings, trainer, model, one
+        del trainings, trainer, model
         gc.collect()  # a trainer and its recorded steps refer to each other, and hold the memory of the device
     return outcomes
 
