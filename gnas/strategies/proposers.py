@@ -161,7 +161,9 @@ def propose_predicted(space: CandidateSpace, tried: Sequence[Tried], rng: np.ran
     """The best by a ridge regression on what was tried, among random draws and mutations of the leaders."""
     if len(tried) < 2:
         return space.sample(rng)
-    predictor = RidgePredictor.fit([one.candidate.features() for one in tried], _rank([one.score for one in tried]))
+    predictor = RidgePredictor.fit(
+        [one.candidate.features() for one in tried], _rank([one.score for one in tried]).tolist()
+    )
     pool = [propose_mutation(space, tried, rng) for _ in range(POOL)] + [space.sample(rng) for _ in range(POOL)]
     known = {one.candidate.id for one in tried}
     fresh = [one for one in pool if one.id not in known] or pool
