@@ -145,7 +145,7 @@ class LeaderKeeper:
         training = Training(self.benchmark, one.entry, config, self.seed, self.run.path)
         state = Run(self.run.path / "search" / TRIALS / one.key).load_state()
         assert state is not None
-        model = one.entry.build(self.benchmark.task)
+        model = one.entry.build(self.benchmark.task).to(self.device)
         model.load_state_dict(state["own"]["best"])
         batch, best = config.batch_size, state["own"]["numbers"]
         figures = {
