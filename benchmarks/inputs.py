@@ -1,7 +1,7 @@
 """What do rich atoms, bonds, encodings and descriptors add to a network, and how does a random forest do on the same splits?
 
     python benchmarks/inputs.py --data FOLDER                   # FOLDER has esol.csv, freesolv.csv, ...; an hour on 2 cores
-    python benchmarks/inputs.py --data FOLDER --pack DIR        # only prepare: one file per dataset, split and input
+    python benchmarks/inputs.py --data FOLDER --pack DIR        # only prepare: one file per dataset and split
     python benchmarks/inputs.py --packed DIR --device cuda      # train what was prepared, on a machine without RDKit
     python benchmarks/inputs.py --data FOLDER --forest          # only the forest
 
@@ -18,8 +18,10 @@ import argparse
 import csv
 import math
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,6 +29,8 @@ from rows import Rows, parser
 
 import gnas
 from gnas.arch.hand_made import HandMade
+from gnas.data.benchmark import Benchmark
+from gnas.data.graph_encodings import with_encodings
 from gnas.data.own.molecules import find_scaffolds
 from gnas.data.smiles import import_rdkit
 from gnas.data.splits import group_split, random_split
@@ -37,11 +41,7 @@ from gnas.training.train import train_seeds
 
 COLUMNS = ("dataset", "metric", "split", "input", "network", "weights", "val", "test", "seconds")
 REGRESSION, CLASSES = ("esol", "freesolv"), ("bace", "clintox", "tox21")
-INPUTS = {
-    "element": {"atoms": "element", "edges": "none", "encodings": "none"},
-    "rich": {"encodings": "auto"},
-    "descriptors": {"encodings": "auto", "descriptors": "rdkit"},
-}
+INPUTS = ("element", "rich", "descriptors")
 NETWORKS = {"gin": 4, "gatedgcn": 4}
 SPLITS = ("train", "val", "test")
 
@@ -56,12 +56,30 @@ def main() -> None:
                 table = write_split(chosen.data / f"{dataset}.csv", split, chosen.work)
                 if not chosen.pack:
                     rows.add(dataset=dataset, split=split, **measure_forest(table))
-            for name, options in {} if chosen.forest else INPUTS.items():
-                file = (chosen.packed or chosen.pack or chosen.work) / f"{dataset}-{split}-{name}.safetensors"
-                if chosen.packed is None:
-                    save_benchmark(gnas.load(table, target=targets_of(table), name=dataset, **options), file)
-                for network in () if chosen.pack else chosen.networks:
-                    rows.add(dataset=dataset, split=split, input=name, **measure_network(file, network, chosen))
+            file = (chosen.packed or chosen.pack or chosen.work) / f"{dataset}-{split}.safetensors"
+            if chosen.packed is None and not chosen.forest:
+                save_benchmark(gnas.load(table, name=dataset, descriptors="rdkit", encodings="none"), file)
+            for name in () if chosen.pack or chosen.forest else INPUTS:
+                benchmark = reduce_input(load_benchmark(file), name)
+                for network in chosen.networks:
+                    rows.add(dataset=dataset, split=split, input=name, **measure_network(benchmark, network, chosen))
+
+
+def reduce_input(benchmark: Benchmark, name: str) -> Benchmark:
+    """The benchmark with this input: without descriptors, or without bonds and all columns but the element too."""
+    dropped: dict[str, Any] = {}
+    changed: dict[str, Any] = {}
+    if name != "descriptors":
+        dropped["graph_attr"], changed["graph_channels"] = None, 0
+    if name == "element":
+        dropped["edge_attr"], changed["edge_categories"] = None, ()
+        changed |= {"categories": benchmark.task.categories[:1], "other": (), "edge_other": ()}
+    task = replace(benchmark.task, **changed)
+    splits = {key: replace(graphs, **dropped) for key, graphs in benchmark.splits().items()}
+    if name == "element":
+        splits = {key: replace(graphs, x=graphs.x[:, :1]) for key, graphs in splits.items()}
+    found = replace(benchmark, **splits, task=task, encoding=None)
+    return found if name == "element" else with_encodings(found, "auto", None)
 
 
 def write_split(path: Path, split: int, folder: Path) -> Path:
@@ -89,9 +107,8 @@ def targets_of(table: Path) -> list[str]:
         return [name for name in next(csv.reader(file)) if name not in ("smiles", "split")]
 
 
-def measure_network(file: Path, network: str, chosen: argparse.Namespace) -> dict[str, object]:
-    """One hand-made network, trained from one seed."""
-    benchmark = load_benchmark(file)
+def measure_network(benchmark: Benchmark, network: str, chosen: argparse.Namespace) -> dict[str, object]:
+    """One hand-made network, trained from each seed."""
     task = benchmark.task
     made = HandMade(network, NETWORKS[network], budget=chosen.budget)
     config = TrainConfig(
@@ -132,7 +149,7 @@ def measure_forest(table: Path) -> dict[str, object]:
             if regression:
                 found[name].append(mean_absolute_error(y[here], forest.predict(x[here])))
             elif len(np.unique(y[here])) == 2:
-                found[name].append(100 * roc_auc_score(y[here], forest.predict_proba(x[here])[:, 1]))
+                found[name].append(roc_auc_score(y[here], forest.predict_proba(x[here])[:, 1]))
     figures = {name: float(np.mean(values)) for name, values in found.items()}
     return {
         "metric": "mae" if regression else "roc_auc",

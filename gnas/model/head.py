@@ -37,8 +37,7 @@ class Head(nn.Module):
     def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
         if self.task.level == "graph":
             h = read_out(h, batch, self.readout)
-            if self.task.graph_channels:
-                h = torch.cat([h, self._graph_attr(batch).to(h.dtype)], dim=1)
+            h = join_graph_attr(h, batch, self.task.graph_channels)
         elif self.task.level == "edge":
             edges = batch.neighbors
             h = torch.cat([h.index_select(0, edges.source), h.index_select(0, edges.target)], dim=1)
@@ -46,11 +45,15 @@ class Head(nn.Module):
             h = F.relu(layer(h))
         return self.layers[-1](h)
 
-    def _graph_attr(self, batch: GraphBatch) -> Tensor:
-        attr, columns = batch.graph_attr, self.task.graph_channels
-        if attr is None or attr.dim() != 2 or attr.size(1) != columns:
-            raise InputError(f"this network reads features of whole graphs: set graph_attr, [graphs, {columns}]")
-        return attr
+
+def join_graph_attr(h: Tensor, batch: GraphBatch, columns: int) -> Tensor:
+    """Rows of graphs with their features beside them; ``columns`` of 0: no features."""
+    if not columns:
+        return h
+    attr = batch.graph_attr
+    if attr is None or attr.dim() != 2 or attr.size(1) != columns:
+        raise InputError(f"this network reads features of whole graphs: set graph_attr, [graphs, {columns}]")
+    return torch.cat([h, attr.to(h.dtype)], dim=1)
 
 
 def read_out(h: Tensor, batch: GraphBatch, readout: str) -> Tensor:

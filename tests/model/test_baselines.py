@@ -14,7 +14,7 @@ from torch_geometric.data import Batch, Data
 import gnas.model.baselines
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
-from gnas.model.baselines import BASELINES, GAT, Baseline, budget_for, build
+from gnas.model.baselines import BASELINES, GAT, HAND_MADE, Baseline, budget_for, build
 from gnas.model.task import Task
 
 ZINC = Task("graph", "regression", 1, categories=(28,))
@@ -264,3 +264,15 @@ def test_readouts(graphs: list[Data]) -> None:
     three, one = scores("gin")
     bias = sum(linear.bias for linear in model("gin").head.linears)
     assert_near(three - bias, 3 * (one - bias), 1e-12)
+
+
+@pytest.mark.parametrize("name", list(HAND_MADE))
+def test_every_network_reads_the_features_of_whole_graphs(name: str) -> None:
+    task = Task("graph", "regression", 1, categories=(3,), graph_channels=2)
+    network = build(name, task, num_layers=2, channels=8).eval()
+    x, edge_index = torch.tensor([[0], [1], [2]]), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    batch = GraphBatch.from_edges(x, edge_index)
+    one, two = (network(dataclasses.replace(batch, graph_attr=torch.full((1, 2), value))) for value in (0.0, 5.0))
+    assert not torch.allclose(one, two)
+    with pytest.raises(InputError, match="graph_attr"):
+        network(batch)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate
 from gnas.model.baselines.base import Baseline, stack
+from gnas.model.head import join_graph_attr
 from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
@@ -62,7 +63,8 @@ class GINHead(nn.Module):
     def __init__(self, task: Task, channels: int, count: int) -> None:
         super().__init__()
         self.level = task.level
-        width = 2 * channels if task.level == "edge" else channels
+        self.graph_channels = task.graph_channels if task.level == "graph" else 0
+        width = 2 * channels if task.level == "edge" else channels + self.graph_channels
         self.linears = nn.ModuleList(nn.Linear(width, task.num_outputs) for _ in range(count))
 
     def forward(self, hidden: list[Tensor], batch: GraphBatch) -> Tensor:
@@ -72,7 +74,8 @@ class GINHead(nn.Module):
     def read(self, h: Tensor, batch: GraphBatch) -> Tensor:
         """One row for each graph, node or edge."""
         if self.level == "graph":
-            return aggregate(h, batch.members, "sum")
+            h = aggregate(h, batch.members, "sum")
+            return join_graph_attr(h, batch, self.graph_channels)
         if self.level == "edge":
             edges = batch.neighbors
             return torch.cat([h.index_select(0, edges.source), h.index_select(0, edges.target)], dim=1)
