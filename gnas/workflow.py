@@ -82,7 +82,7 @@ def found(architecture: Architecture, benchmark: Benchmark, settings: Settings, 
     built = as_built(architecture, settings)
     space, training = settings.space, settings.training
     channels = width_of(built, benchmark.task, space.channels, training.budget, multiple=WIDTHS)
-    return Candidate(name, built, channels, training.dropout)
+    return Candidate(name, built, channels, training.dropout or 0.0)
 
 
 def check_budget(benchmark: Benchmark, settings: Settings) -> None:
@@ -105,10 +105,20 @@ def check_budget(benchmark: Benchmark, settings: Settings) -> None:
 
 
 def hand_made(
-    name: str, benchmark: Benchmark, num_layers: int, budget: int | None = None, channels: int | None = None
+    name: str,
+    benchmark: Benchmark,
+    num_layers: int,
+    budget: int | None = None,
+    channels: int | None = None,
+    dropout: float = 0.0,
 ) -> Candidate:
     """A baseline as an entry of a comparison: of this width, or as wide as ``budget`` weights allow, or at its usual size."""
-    return Candidate(name, HandMade(name, num_layers, channels, budget))
+    return Candidate(name, HandMade(name, num_layers, channels, budget), dropout=dropout)
+
+
+def baseline_dropout(benchmark: Benchmark, settings: Settings) -> float:
+    """The dropout rate of hand-made networks: that of the found one if the targets are nodes of one graph, else none."""
+    return settings.training.dropout or 0.0 if benchmark.has_one_graph else 0.0
 
 
 def discover(
@@ -134,6 +144,7 @@ def discover(
     """
     if not list_encodings(benchmark.task):
         benchmark = with_encodings(benchmark, settings.data.get("encodings"), settings.data.get("structure"))
+    settings = settings.for_data(benchmark.has_one_graph)
     check_budget(benchmark, settings)
     config = {"job": "search", **benchmark.identity, "settings": settings.to_dict()}
     with Run(folder, config, resume=resume, force=force) as run:
@@ -182,7 +193,8 @@ def compared_entries(benchmark: Benchmark, settings: Settings, result: SearchRes
     depth = max(result.genotype.depth(), 1)
     entry = found(result.genotype, benchmark, settings)
     budget = entry.build(benchmark.task).num_weights()  # equal terms: no network gets more weights
-    return [entry, *(hand_made(name, benchmark, depth, budget) for name in settings.training.baselines)]
+    rate, names = baseline_dropout(benchmark, settings), settings.training.baselines
+    return [entry, *(hand_made(name, benchmark, depth, budget, dropout=rate) for name in names)]
 
 
 def race_entries(

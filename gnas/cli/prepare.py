@@ -111,17 +111,25 @@ def prepare_run(
         screen.pair("recipe", f"{recipe.stem}, as in our results; --preset NAME for another")
     earlier = find_earlier_input(place.folder) if place.resumed else {}
     benchmark = load_data(screen, dataset, options["data_root"], {**earlier, **settings.data})
+    settings = settings.for_data(benchmark.has_one_graph)
     return PreparedRun(dataset, screen, place, saved, settings, device, benchmark, trackers, started=started)
 
 
 def find_earlier_input(folder: Path) -> dict[str, Any]:
-    """Data options with which a resumed run of gnas 0.1 reads its molecules as it did."""
+    """Data options with which a resumed run of gnas 0.1 reads its molecules and builds its heads as it did."""
     try:
         facts = json.loads(read_text(folder / "data.json"))
     except (InputError, ValueError):
         return {}
-    earlier = isinstance(facts, dict) and facts.get("source") == "SMILES" and facts.get("columns", ["atom"]) == ["atom"]
-    return {"atoms": "tokens"} if earlier else {}
+    if not isinstance(facts, dict):
+        return {}
+    if facts.get("source") == "SMILES" and facts.get("columns", ["atom"]) == ["atom"]:
+        return {"atoms": "tokens"}
+    task, splits = facts.get("task"), facts.get("splits")
+    if not isinstance(task, dict) or not isinstance(splits, dict) or not isinstance(splits.get("train"), dict):
+        return {}
+    one_graph = task.get("level") == "node" and splits["train"].get("graphs") == 1
+    return {"head": "mlp"} if one_graph and "head" not in task else {}
 
 
 def load_data(

@@ -39,6 +39,7 @@ def load(data: Any, *, y: Any = None, data_root: str | Path | None = None, seed:
         metric="rmse"                      # the metric that selects
         loss="huber"                       # the loss of trainings
         readout="sum"                      # of nodes to a graph: mean, sum, max, mean_max
+        head="mlp"                         # of embeddings to outputs: mlp or linear
         standardise=False                  # regression targets stay in their own unit for training
         split="scaffold"                   # or given, random, stratified, group:COLUMN, column:NAME
         fractions=(0.7, 0.15, 0.15)        # shares of train, validation and test

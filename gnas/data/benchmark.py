@@ -47,6 +47,11 @@ class Benchmark:
         """The three splits by name."""
         return {"train": self.train, "val": self.val, "test": self.test}
 
+    @property
+    def has_one_graph(self) -> bool:
+        """Whether these are own data and the targets of train are nodes of a single graph."""
+        return self.encoding is not None and self.task.level == "node" and len(self.train) == 1
+
     def nbytes(self) -> int:
         """Bytes that the tensors of all splits take."""
         return sum(graphs.nbytes() for graphs in self.splits().values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnas.errors import InputError
@@ -40,11 +41,14 @@ class Encoder(nn.Module):
     """Input columns to node embeddings: a sum of embeddings for categories, a linear map for features.
 
     Linear maps of the measures that the task's ``structure`` names and of the encodings of nodes are added.
-    ``encodings`` names those to read, of the task's (``structure``: all its measures); None: all.
+    ``encodings`` names those to read, of the task's (``structure``: all its measures); None: all. ``dropout`` is applied to
+    features and to embeddings if the task is one of nodes with a linear head, as for one graph: its labels are few, and a
+    network would learn the features of their nodes by heart.
     """
 
-    def __init__(self, task: Task, channels: int, encodings: Sequence[str] | None = None) -> None:
+    def __init__(self, task: Task, channels: int, encodings: Sequence[str] | None = None, dropout: float = 0.0) -> None:
         super().__init__()
+        self.dropout = dropout if task.level == "node" and task.head == "linear" else 0.0
         names = list_encodings(task) if encodings is None else encodings
         self.categories = task.categories
         if task.categories:
@@ -73,7 +77,8 @@ class Encoder(nn.Module):
         if self.structure:
             around = (compute_measures(batch, self.structure, self.center.dtype) - self.center) / self.scale
             h = h + self.measured(around)
-        return h if self.pe is None else h + self.pe(batch)
+        h = h if self.pe is None else h + self.pe(batch)
+        return F.dropout(h, self.dropout, self.training) if self.dropout else h
 
     def _read(self, x: Tensor) -> Tensor:
         columns = len(self.categories) or self.linear.in_features
@@ -83,7 +88,8 @@ class Encoder(nn.Module):
             shape = "x".join(map(str, x.shape))
             raise InputError(f"x has shape {shape}; this network reads [nodes, {columns}]: {columns} columns of {kind}")
         if not self.categories:
-            return self.linear(x.to(self.linear.weight.dtype))
+            x = x.to(self.linear.weight.dtype)
+            return self.linear(F.dropout(x, self.dropout, self.training) if self.dropout else x)
         return embed_categories(x, self.weight, self.starts)
 
 

@@ -19,7 +19,8 @@ class Head(nn.Module):
     """Node embeddings to outputs: readout over the graph (or the two ends of an edge), then an MLP.
 
     Widths d, d/2, d/4, out as in the benchmark; ``equal=True`` keeps all hidden widths d with one layer more, as the
-    authors' code does. Features of whole graphs are joined to what was read out. ``readout`` replaces the task's.
+    authors' code does. A task with a ``linear`` head has no hidden layer. Features of whole graphs are joined to what was
+    read out. ``readout`` replaces the task's.
     """
 
     def __init__(self, task: Task, channels: int, equal: bool = False, readout: str | None = None) -> None:
@@ -31,6 +32,7 @@ class Head(nn.Module):
         )
         width += task.graph_channels if task.level == "graph" else 0
         hidden = [channels] * 3 if equal else [max(channels // 2, 1), max(channels // 4, 1)]
+        hidden = [] if task.head == "linear" else hidden
         sizes = [width, *hidden, task.num_outputs]
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
 

@@ -90,7 +90,7 @@ class CellModule(GraphModule):
     ) -> None:
         """Make the encoders, the cells and the head; ``make`` makes the cell of a number."""
         self.plan = plan
-        self.encoder = Encoder(self.task, channels, plan.encodings)
+        self.encoder = Encoder(self.task, channels, plan.encodings, config.dropout)
         self.cells = nn.ModuleList(make(number, config) for number in range(len(plan.updates)))
         self.head = Head(self.task, channels, config.variant.equal_head, plan.stack.readout)
         self.edge_encoder = EdgeEncoder(self.task, channels, plan.encodings) if plan.edge_state else None

@@ -25,9 +25,10 @@ from gnas.model.metrics import (
 )
 from gnas.model.structure import MEASURES
 
-__all__ = ["KINDS", "LEVELS", "LOSSES", "METRICS", "READOUTS", "UNITS", "Task", "decimals", "higher_is_better"]
+__all__ = ["HEADS", "KINDS", "LEVELS", "LOSSES", "METRICS", "READOUTS", "UNITS", "Task", "decimals", "higher_is_better"]
 
 LEVELS = ("graph", "node", "edge")
+HEADS = ("mlp", "linear")
 
 
 def _alone(value: Tensor) -> Tensor:
@@ -51,6 +52,7 @@ class Task:
     ``edge_categories`` or ``edge_channels`` describe ``edge_attr`` in the same way; both are empty if edges have no
     columns. ``graph_channels`` counts the columns of ``graph_attr``. ``walks`` (steps of a random walk from a node to
     itself) and ``laplacian`` (eigenvectors) are the columns of ``node_pe``, ``edge_walks`` those of ``edge_pe``.
+    ``head`` is the map of embeddings to outputs: ``mlp`` of three layers, or ``linear``.
 
     ``other`` and ``edge_other`` number the categorical columns whose last category stands for all values that the
     training data does not have. Nothing is learned about it: its embedding is zero.
@@ -79,11 +81,13 @@ class Task:
     positive_weight: tuple[float, ...] = ()
     other: tuple[int, ...] = ()
     edge_other: tuple[int, ...] = ()
+    head: str = "mlp"
 
     def __post_init__(self) -> None:
         choose(self.level, LEVELS, "task level")
         choose(self.kind, KINDS, "task kind")
         choose(self.readout, READOUTS, "readout")
+        choose(self.head, HEADS, "head")
         for name in self.structure:
             choose(name, MEASURES, "structure")
         if not len(self.structure) == len(self.structure_center) == len(self.structure_scale):

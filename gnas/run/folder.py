@@ -39,6 +39,7 @@ from gnas.run.settings import default_value
 
 KEEP = 2  # checkpoints kept: if the last one is damaged, the one before is used
 LOCK_TRIES = 10  # a reader that looks whether the folder is locked holds the lock for a moment
+LATER = {"epoch_steps": 1}  # settings of any training that runs of gnas 0.1 do not name, and what these runs did
 FINGERPRINT = "fingerprint"  # the setting that identifies the data of a run: Benchmark.fingerprint
 
 
@@ -98,7 +99,8 @@ def _find_differences(before: dict[str, Any], config: dict[str, Any]) -> Iterato
     saved, now = _flatten(before), _flatten(config)
     for key in sorted({*saved, *now} - {FINGERPRINT}):
         name = key.removeprefix("settings.")
-        known = saved[key] if key in saved else default_value(name)
+        later = LATER.get(name.rpartition(".")[2])
+        known = saved[key] if key in saved else default_value(name) if later is None else later
         if known != now.get(key):
             yield name, known, now.get(key)
 

@@ -21,6 +21,7 @@ PRECISION = "`float32`, `tf32` or `bf16`, on a GPU"
 PRECISE_NORMS = (
     "batches over which the statistics of batch norm are measured before an evaluation; `0`: running averages"
 )
+EPOCH_STEPS = "least steps of an epoch: a few graphs, or one, are passed several times in an epoch"
 SYNC_BN = "with several processes: batch norm over the nodes of all of them"
 
 
@@ -30,6 +31,7 @@ class TrainConfig:
 
     epochs: int = setting(1000, "epochs of a training, at most", at_least=1)
     batch_size: int = setting(128, "graphs in a batch", at_least=1)
+    epoch_steps: int = setting(1, EPOCH_STEPS, at_least=1)
     optimizer: str = setting("adam", "`adam` or `adamw`", choices=OPTIMIZERS)
     lr: float = setting(1e-3, "learning rate", at_least=1e-12, at_most=1e6)
     weight_decay: float = setting(0.0, "decoupled with `adamw`", at_least=0, at_most=1e6)

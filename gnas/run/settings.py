@@ -99,6 +99,12 @@ class SearchSettings:
         return [(name.replace("_", "-"), value) for name, value in self.options.items() if isinstance(value, Mapping)]
 
 
+# Few labels in one graph are learned by heart without them: benchmarks/one_graph.py.
+# A pass over one graph is a single step: an epoch has several.
+ONE_GRAPH = {"dropout": 0.5, "weight_decay": 5e-4, "ema": 0.98, "epoch_steps": 7}
+ONE_GRAPH_SEARCH = {"epoch_steps": 5}  # of gradient strategies
+
+
 @dataclass(frozen=True)
 class TrainingSettings(TrainConfig):
     """Which networks are trained, from which seeds, and the protocol: the fields of :class:`TrainConfig`."""
@@ -116,7 +122,13 @@ class TrainingSettings(TrainConfig):
     budget: int = setting(
         0, "largest number of weights: the width is chosen to fit; `0`: `space.channels` decides", at_least=0
     )
-    dropout: float = setting(0.0, "of the found network, after every cell", at_least=0, below=1)
+    dropout: float | None = setting(
+        0.0,
+        "of the found network, after every cell. `null`: 0; for own data whose targets are nodes of one graph, 0.5 and, where "
+        "they have their defaults, `weight_decay` 5e-4, `ema` 0.98, `epoch_steps` 7 and `search.epoch_steps` 5",
+        at_least=0,
+        below=1,
+    )
     output: str = setting(
         "",
         "nodes that form the output of a found cell: `third` (the paper's), `all`, or `leaves` (those that feed no other)",
@@ -125,6 +137,14 @@ class TrainingSettings(TrainConfig):
 
     def __post_init__(self) -> None:
         check_fields(self, "training")
+
+    def for_data(self, one_graph: bool) -> TrainingSettings:
+        """The same with a dropout rate: one that is None depends on whether the targets are nodes of one graph."""
+        if self.dropout is not None or not one_graph:
+            return replace(self, dropout=self.dropout or 0.0)
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name in ONE_GRAPH}
+        usual = {one.name: one.default for one in fields(self)}
+        return replace(self, **{**ONE_GRAPH, **{k: v for k, v in own.items() if v not in (None, usual[k])}})
 
     def protocol(self, patience: int) -> TrainConfig:
         """The training protocol; ``patience`` is the benchmark's own, used where none is set."""
@@ -157,7 +177,14 @@ PRESETS: dict[str, dict[str, Any]] = {
         "space": {"aggregators": _WIDER, "channels": 32, "cells": 3},
         "search": {"epochs": 40, "batch_size": 16},
         "gradient": {"alpha_lr": 1e-2, "lr": 0.1},
-        "training": {"seeds": (41,), "epochs": 60, "batch_size": 32, "lr": 3e-3, "patience": 5},
+        "training": {
+            "seeds": (41,),
+            "epochs": 60,
+            "batch_size": 32,
+            "lr": 3e-3,
+            "patience": 5,
+            "dropout": None,
+        },
         "data": _STRUCTURE,
     },
     # Relations, feed-forward layers and encodings, and a race over all of it. The recipe of today's best stacks.
@@ -199,6 +226,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "ema": 0.999,
             "precise_norms": 16,
             "clip": 5.0,
+            "dropout": None,
         },
         "data": _STRUCTURE,
     },
@@ -269,6 +297,16 @@ class Settings:
             else:
                 settings = replace(settings, **{group: _changed_group(getattr(settings, group), values, group)})
         return settings
+
+    def for_data(self, one_graph: bool) -> Settings:
+        """The settings with what the data decides; ``one_graph``: the targets are nodes of a single graph.
+
+        A rate of dropout that is set, as in every run folder, means that the data decides nothing.
+        """
+        search = self.search
+        if one_graph and self.training.dropout is None and search.is_gradient:
+            search = replace(search, options={**ONE_GRAPH_SEARCH, **search.options})
+        return replace(self, search=search, training=self.training.for_data(one_graph))
 
     def get(self, name: str) -> Any:
         """The value of a setting by its name, with its group or without."""

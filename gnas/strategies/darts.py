@@ -12,6 +12,7 @@ from gnas.fields import setting
 from gnas.graph import GraphBatch, GraphSet
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.gradient import GradientSearch, GradientSettings
+from gnas.training.loop import plan_epoch
 from gnas.training.optim import autocast
 from gnas.training.store import Planned, Store
 
@@ -48,7 +49,7 @@ class DartsSearch(GradientSearch):
             self.begin_epoch()
         size = self.settings.batch_size
         held_out = self.held_out.plan(size, self.generator, share=distributed.share())
-        ours = self.store.plan(size, self.generator, share=distributed.share())
+        ours = plan_epoch(self.store, size, self.settings.epoch_steps, self.generator)
         return [(p, held_out[k % len(held_out)]) for k, p in enumerate(ours)]
 
     def _step(self, *planned: Planned) -> None:

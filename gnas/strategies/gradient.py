@@ -15,12 +15,12 @@ from gnas.arch.genotype import Genotype
 from gnas.fields import check_fields, setting
 from gnas.graph import GraphSet
 from gnas.model.supernet import Supernet
-from gnas.run.protocol import PRECISE_NORMS, PRECISION, PRECISIONS, SYNC_BN
+from gnas.run.protocol import EPOCH_STEPS, PRECISE_NORMS, PRECISION, PRECISIONS, SYNC_BN
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.searches import best_of
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import Evaluator, PreciseNorms
-from gnas.training.loop import EpochLoop, Record, seeded, steps_per_epoch
+from gnas.training.loop import EpochLoop, Record, plan_epoch, seeded, steps_per_epoch
 from gnas.training.meter import Meter
 from gnas.training.optim import adam, restore, set_rate, sgd, use_precision
 from gnas.training.sampling import open_store
@@ -36,6 +36,7 @@ class GradientSettings:
 
     epochs: int = setting(50, "epochs of the supernet", at_least=1)
     batch_size: int = setting(64, "graphs in a batch", at_least=1)
+    epoch_steps: int = setting(1, EPOCH_STEPS, at_least=1)
     lr: float = setting(0.025, "learning rate of the weights at the start; cosine to 0", above=0)
     momentum: float = setting(0.9, "of the weights")
     weight_decay: float = setting(3e-4, "of the weights")
@@ -112,7 +113,7 @@ class GradientSearch(EpochLoop):
         )
         self.stores = [open_store(part, device) for part in self._parts()]
         self.store = self.stores[0]
-        steps = steps_per_epoch(self.store, settings.batch_size)
+        steps = steps_per_epoch(self.store, settings.batch_size, settings.epoch_steps)
         self.meter = Meter(problem.task, device, steps, rows=self.store.num_rows)
         mode = mode_for(context.engine, *self.stores)
         self.engine = Engine(self._step, device, mode, parts=self.supernet.parts())
@@ -164,7 +165,7 @@ class GradientSearch(EpochLoop):
     def plan(self) -> list[tuple[Planned, ...]]:
         if self.step_number == 0:
             self.begin_epoch()
-        plan = self.store.plan(self.settings.batch_size, self.generator, share=distributed.share())
+        plan = plan_epoch(self.store, self.settings.batch_size, self.settings.epoch_steps, self.generator)
         return [(p,) for p in plan]
 
     def finish_epoch(self) -> Record:

@@ -46,7 +46,10 @@ class Race(TrialSettings):
 
     def protocol(self) -> TrainConfig:
         """How a whole training is done."""
-        own = {name: getattr(self, name) for name in ("epochs", "batch_size", "lr", "precision", "precise_norms")}
+        own = {
+            name: getattr(self, name)
+            for name in ("epochs", "batch_size", "epoch_steps", "lr", "precision", "precise_norms")
+        }
         config = TrainConfig(**own) if self.training is None else self.training
         return replace(config, schedule="restarts", warmup=0, checkpoint_every=max(1, config.epochs // 10))
 

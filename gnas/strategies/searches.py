@@ -106,6 +106,7 @@ def _judge_results(
     settings = TrialSettings(
         epochs=strategy.trial_epochs,
         batch_size=strategy.batch_size,
+        epoch_steps=strategy.epoch_steps,
         lr=strategy.trial_lr,
         precision=strategy.precision,
         precise_norms=strategy.precise_norms,

@@ -13,7 +13,7 @@ from gnas.fields import check_fields, setting
 from gnas.graph import GraphSet
 from gnas.model.network import GraphModule
 from gnas.run.folder import Run
-from gnas.run.protocol import PRECISE_NORMS, PRECISION, PRECISIONS, TrainConfig
+from gnas.run.protocol import EPOCH_STEPS, PRECISE_NORMS, PRECISION, PRECISIONS, TrainConfig
 from gnas.strategies.base import SearchContext
 from gnas.training.engine import take_turns
 from gnas.training.loop import Record
@@ -39,6 +39,7 @@ class TrialSettings:
     max_seconds: float | None = setting(None, "no trial starts after this time", above=0)
     precision: str = setting("tf32", PRECISION, choices=PRECISIONS)
     precise_norms: int = setting(0, PRECISE_NORMS, at_least=0)
+    epoch_steps: int = setting(1, EPOCH_STEPS, at_least=1)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -82,6 +83,7 @@ def train_briefly(
     config = TrainConfig(
         epochs=settings.epochs,
         batch_size=settings.batch_size,
+        epoch_steps=settings.epoch_steps,
         lr=settings.lr,
         precision=settings.precision,
         precise_norms=settings.precise_norms,

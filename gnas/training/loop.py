@@ -218,5 +218,15 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def steps_per_epoch(store: Store, batch_size: int) -> int:
-    return math.ceil(len(store) / min(batch_size, len(store)))
+def steps_per_epoch(store: Store, batch_size: int, least: int = 1) -> int:
+    """Steps of an epoch: as many passes over the graphs as make ``least`` steps."""
+    steps = math.ceil(len(store) / min(batch_size, len(store)))
+    return steps * math.ceil(least / steps)
+
+
+def plan_epoch(store: Store, batch_size: int, least: int, generator: torch.Generator) -> list[Planned]:
+    """The batches of an epoch of at least ``least`` steps: every pass is shuffled anew."""
+    plan = store.plan(batch_size, generator, share=distributed.share())
+    while len(plan) < least:
+        plan += store.plan(batch_size, generator, share=distributed.share())
+    return plan

@@ -23,7 +23,7 @@ from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import SETTLED, Evaluator, PreciseNorms, lag_behind, norms_of
-from gnas.training.loop import EpochLoop, Record, labelled, seeded, steps_per_epoch
+from gnas.training.loop import EpochLoop, Record, labelled, plan_epoch, seeded, steps_per_epoch
 from gnas.training.meter import Meter
 from gnas.training.optim import adam, autocast, exponential_average, restore, set_rate, steps_taken, use_precision
 from gnas.training.sampling import open_store
@@ -104,9 +104,8 @@ class Trainer(EpochLoop):
         self.optimizer = adam(
             model.parameters(), config.lr, config.weight_decay, device, decoupled=config.optimizer == "adamw"
         )
-        self.meter = Meter(
-            self.task, device, steps_per_epoch(stores["train"], config.batch_size), rows=stores["train"].num_rows
-        )
+        steps = steps_per_epoch(stores["train"], config.batch_size, config.epoch_steps)
+        self.meter = Meter(self.task, device, steps, rows=stores["train"].num_rows)
         self.engine = Engine(self._step, device, mode_for(config.engine, stores["train"]), parts=self.model.parts())
         self.average = copy.deepcopy(model) if config.ema else None
         judged = self.model if self.average is None else self.average
@@ -132,7 +131,8 @@ class Trainer(EpochLoop):
             with self.engine.on_stream():
                 self.meter.reset()
                 set_rate(self.optimizer, self._scheduled_rate())
-        plan = self.stores["train"].plan(self.config.batch_size, self.generator, share=distributed.share())
+        config = self.config
+        plan = plan_epoch(self.stores["train"], config.batch_size, config.epoch_steps, self.generator)
         return [(p,) for p in plan]
 
     def _step(self, planned: Planned) -> None:
@@ -252,7 +252,8 @@ class Trainer(EpochLoop):
 
     def _norms_lag(self, evaluated: float) -> bool:
         """Whether the best epoch scored much better on its own batches than in evaluation; warns if so."""
-        steps = self.epoch * steps_per_epoch(self.stores["train"], self.config.batch_size)
+        config = self.config
+        steps = self.epoch * steps_per_epoch(self.stores["train"], config.batch_size, config.epoch_steps)
         if self.norms is not None or self.average is not None or steps < SETTLED or not norms_of(self.model):
             return False
         batches = self.history[self.best_epoch - 1]["train_metric"]

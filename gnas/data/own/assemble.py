@@ -235,6 +235,7 @@ def _make_task(encoding: Encoding, train: GraphSet, options: LoadOptions, metric
         other=_number_other(encoding.nodes) if encoding.categories else (),
         edge_other=_number_other(encoding.edges) if encoding.edge_categories else (),
         positive_weight=positive_weights(y) if options.loss == "weighted_bce" else (),
+        head=options.head or ("linear" if encoding.level == "node" and len(train) == 1 else "mlp"),
     )
 
 

@@ -36,6 +36,7 @@ ADJUSTABLE = (
     "loss",
     "metric",
     "readout",
+    "head",
     "seed",
     "sample_neighbors",
     "encodings",
@@ -118,17 +119,17 @@ def _is_packed(data: Any) -> bool:
 
 
 def _adjust(benchmark: Benchmark, options: LoadOptions) -> Benchmark:
-    """A finished benchmark under another name, loss, metric or readout; its splits exist, so a seed changes nothing."""
+    """A finished benchmark under another name, loss, metric, readout or head; its splits exist, so a seed changes nothing."""
     default = LoadOptions()
     changed = [f.name for f in fields(LoadOptions) if getattr(options, f.name) != getattr(default, f.name)]
     fixed = [name for name in changed if name not in ADJUSTABLE]
     if fixed:
         raise InputError(
-            f"{benchmark.name} is a finished benchmark: {fixed[0]} cannot change (name, loss, metric and readout can)"
+            f"{benchmark.name} is a finished benchmark: {fixed[0]} cannot change (name, loss, metric, readout and head can)"
         )
     if not changed:
         return benchmark
-    changes = {name: getattr(options, name) for name in ("loss", "metric", "readout") if getattr(options, name)}
+    changes = {name: getattr(options, name) for name in ("loss", "metric", "readout", "head") if getattr(options, name)}
     task = dataclasses.replace(benchmark.task, **changes)
     return dataclasses.replace(benchmark, name=options.name or benchmark.name, task=task)
 

@@ -13,7 +13,7 @@ from gnas.data.graph_encodings import Requested, parse_encodings
 from gnas.data.splits import DEFAULT_FRACTIONS, Fractions, SplitRule, check_folds, check_fractions, check_seed
 from gnas.errors import InputError, choose
 from gnas.model.structure import parse_measures
-from gnas.model.task import KINDS, LEVELS, LOSSES, METRICS, Task
+from gnas.model.task import HEADS, KINDS, LEVELS, LOSSES, METRICS, Task
 
 ATOMS = ("all", "element", "tokens")  # columns of molecules; tokens: those of ZINC and of gnas 0.1
 DESCRIPTORS = ("rdkit",)
@@ -32,6 +32,7 @@ class LoadOptions:
     metric: str | None = None
     loss: str | None = None
     readout: str | None = None
+    head: str | None = None
     categorical: Categorical = None
     target: str | Sequence[str] | None = None
     split: str | None = None
@@ -57,6 +58,7 @@ class LoadOptions:
         _check_choice(self.metric, [m for kind in KINDS for m in METRICS[kind]], "metric")
         _check_choice(self.loss, [m for kind in KINDS for m in LOSSES[kind]], "loss")
         _check_choice(self.readout, READOUTS, "readout")
+        _check_choice(self.head, HEADS, "head")
         rule = self.split_rule
         check_folds(self.folds, self.fold)
         if self.folds is not None and rule is not None and rule.method in ("given", "column"):

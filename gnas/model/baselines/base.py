@@ -44,7 +44,7 @@ class Baseline(GraphModule):
         if vars(type(self)).get("name"):
             self.architecture = HandMade(self.name, num_layers or len(layers), channels, options=options)
         self.options = {"dropout": dropout}
-        self.encoder = Encoder(task, width)
+        self.encoder = Encoder(task, width, dropout=dropout)
         self.layers = layers
         self.head = Head(task, width) if head is None else head
 
