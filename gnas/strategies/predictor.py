@@ -19,7 +19,9 @@ class RidgePredictor:
     intercept: float
 
     @staticmethod
-    def fit(rows: Sequence[Mapping[str, float]], targets: Sequence[float], penalty: float = PENALTY) -> RidgePredictor:
+    def fit(
+        rows: Sequence[Mapping[str, float]], targets: Sequence[float] | np.ndarray, penalty: float = PENALTY
+    ) -> RidgePredictor:
         """Fit to named features and their targets. It solves for one number per row: there are more features than rows."""
         names = {name: place for place, name in enumerate(sorted({name for row in rows for name in row}))}
         x, y = _as_matrix(rows, names), np.asarray(targets, dtype=float)
