@@ -36,7 +36,7 @@ def test_ours_win_a_clash() -> None:
 
 
 def test_names_of_all_are_listed() -> None:
-    with pytest.raises(InputError, match=r"single-level, .*graphnas, greedy, .*did you mean 'greedy'"):
+    with pytest.raises(InputError, match=r"single-level, .*graphnas, .*greedy, .*did you mean 'greedy'"):
         strategy("gredy")
 
 

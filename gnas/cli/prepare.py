@@ -88,8 +88,8 @@ def prepare_run(
     preset, file, changes = options["preset"], options["settings"], list(options["change"] or ())
     if options.get("searches") is not None:
         changes.append(f"search.searches={options['searches']}")
-    if options.get("limit") is not None:
-        changes.append(f"search.max_seconds={parse_duration(options['limit']):g}")
+    if options.get("time_limit") is not None:
+        changes.append(f"search.max_seconds={parse_duration(options['time_limit']):g}")
     if options.get("trials") is not None:
         changes.append(f"search.trials={options['trials']}")
     recipe = None if preset or file else recipe

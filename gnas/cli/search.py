@@ -31,7 +31,7 @@ def search(
     channels: o.Channels = None,
     search_epochs: o.SearchEpochs = None,
     searches: o.Searches = None,
-    limit: o.Time = None,
+    time_limit: o.Time = None,
     trials: o.Trials = None,
     epochs: o.Epochs = None,
     batch: o.Batch = None,

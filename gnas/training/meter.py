@@ -58,7 +58,7 @@ class Meter:
         if self.table is not None:
             assert batch.target_rows is not None, "a batch of a store knows its rows"
             y, mask = self.task.known_targets(batch)
-            parts = [part.detach().float().reshape(len(out), -1) for part in (out, y, mask)]
+            parts = [part.detach().to(self.table.dtype).reshape(len(out), -1) for part in (out, y, mask)]
             self.table.index_copy_(0, batch.target_rows, torch.cat(parts, dim=1))
 
     def read(self, epoch: int) -> dict[str, float]:

@@ -17,7 +17,7 @@ def test_the_whole_job_and_what_it_prints(finished: tuple[Path, Ended]) -> None:
     for file in ("config.yaml", "genotype.yaml", "leaderboard.csv", "report.html", "command.json", "versions.json"):
         assert (folder / file).exists(), file
     text = " ".join(ended.out.split())
-    assert "task: graph regression" in text
+    assert "task graph regression" in text
     assert "message-passing depth" in text
     assert "cell 1" in text
     assert "test MAE" in text

@@ -77,7 +77,7 @@ def test_a_killed_race_leaves_networks_that_can_be_used(tmp_path: Path, monkeypa
         pass
 
     def kill(record: dict) -> None:
-        if record.get("trial") == 4:
+        if record.get("trial") == 5:
             raise Killed
 
     with pytest.raises(Killed):

@@ -89,7 +89,7 @@ def test_presets_suit_every_strategy(preset: str, name: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_paper_alone_has_the_paper_s_space(preset: str) -> None:
     added = set(Settings.resolve(preset).space.search_space().aggregators) - set(SearchSpace().aggregators)
-    assert added == (set() if preset == "paper" else {"symmetric"})
+    assert added == {"paper": set(), "wide": {"symmetric", "std"}}.get(preset, {"symmetric"})
 
 
 def test_strong_is_more_than_the_paper() -> None:

@@ -155,7 +155,7 @@ def test_what_the_command_refuses(labels: Path) -> None:
     one_line(gnas("evaluate", run, bad), 2, "bad.csv line 2", "does not parse")
     ended = gnas("evaluate", run, bad, "--skip-bad", "--json")
     assert (ended.code, ended.json["rows"]) == (0, len(TEXTS) - 1)
-    one_line(gnas("evaluate", run, labels.parent / "nothing.csv"), 2, "nothing.csv")
+    one_line(gnas("evaluate", run, labels.parent / "nothing.csv"), 2, "neither a benchmark nor an existing path")
     one_line(gnas("evaluate", run, labels, "--network", "gnaz"), 2, "did you mean 'gnas'")
     one_line(gnas("evaluate", labels.parent / "no-run", labels), 2, "no such folder")
 
