@@ -20,14 +20,18 @@ from gnas.strategies.graphnas import GraphNAS
 from gnas.strategies.random import RandomSearch
 
 PAGE = Path(__file__).with_name("settings.md")
+OTHERS = [name for name in PRESETS if name != "paper"]
+HEADER = (
+    f"| setting | type | default | {' | '.join(f'`{name}`' for name in OTHERS)} | meaning |",
+    "|---|---|---|" + "---|" * (len(OTHERS) + 1),
+)
 MARKED = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.S)
 
 
 def group_table(group: str) -> Iterator[str]:
-    """The settings of a group with their defaults, and with other values in the presets ``fast`` and ``strong``."""
+    """The settings of a group with their defaults, and with the values that differ in the other presets."""
     resolved = {preset: getattr(Settings.resolve(preset), group) for preset in PRESETS}
-    yield "| setting | type | default | `fast` | `strong` | meaning |"
-    yield "|---|---|---|---|---|---|"
+    yield from HEADER
     for one in checked_fields(GROUPS[group]):
         usual, *others = (getattr(values, one.name) for values in resolved.values())
         cells = [shown(usual), *("" if value == usual else shown(value) for value in others)]
@@ -37,9 +41,8 @@ def group_table(group: str) -> Iterator[str]:
 def options_table(kind: type, base: type | None = None) -> Iterator[str]:
     """The own settings of a strategy, less those that ``base`` or the group ``search`` has."""
     known = {one.name for one in fields(base)} if base is not None else {"epochs", "batch_size"}
-    preset = {name: PRESETS[name].get("gradient", {}) for name in ("fast", "strong")}
-    yield "| setting | type | default | `fast` | `strong` | meaning |"
-    yield "|---|---|---|---|---|---|"
+    preset = {name: PRESETS[name].get("gradient", {}) for name in OTHERS}
+    yield from HEADER
     for one in checked_fields(kind):
         if one.name not in known and one.name != "name":
             gradient = issubclass(kind, GradientSettings)
