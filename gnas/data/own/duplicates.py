@@ -14,7 +14,7 @@ from gnas.data.smiles import import_rdkit
 from gnas.graph import GraphSet
 
 ROUNDS = 4  # of neighbourhood hashing
-MOST_TIES = 32  # nodes of a graph that are told apart before the order of the file decides
+MOST_TIES = 32  # nodes of a graph that get different ranks before the order of the file decides
 
 
 def find_duplicates(graphs: GraphSet, smiles: Sequence[str] = ()) -> list[Array]:
