@@ -78,8 +78,9 @@ def _is_path(text: str) -> bool:
 
 def unknown_data(data: str) -> InputError:
     """The error for a text that is neither a benchmark nor a path."""
+    from gnas.data.own.load import FORMS
+
+    names = ", ".join(list_names())
     return InputError(
-        f"{data[:80]!r} is neither a benchmark nor an existing path; benchmarks: {', '.join(list_names())}; also accepted: "
-        "a folder with graphs.csv, nodes.csv and edges.csv, a CSV with a smiles column, a file of gnas data pack, PyG or "
-        "NetworkX graphs"
+        f"{data[:80]!r} is neither a benchmark nor an existing path; benchmarks: {names}; also accepted: {FORMS}"
     )
