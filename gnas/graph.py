@@ -76,7 +76,7 @@ class GraphBatch:
     x: Tensor  # [N, F] categories (integer) or features (float)
     neighbors: Neighbors
     members: Neighbors
-    y: Tensor | None = None  # one row for each graph, node or edge
+    y: Tensor | None = None  # one row for each graph, node, edge or pair
     node_mask: Tensor | None = None  # [N] bool; None: every node is real
     target_mask: Tensor | None = None  # rows of y that count; None: all of them
     edge_attr: Tensor | None = None
@@ -86,6 +86,7 @@ class GraphBatch:
     graph_attr: Tensor | None = None  # [G, F] features of whole graphs, standardised
     target_rows: Tensor | None = None  # row of the split's targets that each row of y is; padding is past the last one
     edge_order: Tensor | None = None  # position of each sorted edge in the caller's edge_index
+    pairs: Tensor | None = None  # [2, R] pairs of nodes that a link task scores: PyG's edge_label_index
 
     @property
     def num_nodes(self) -> int:
@@ -131,7 +132,12 @@ class GraphBatch:
         batch = GraphBatch.from_edges(
             data.x, data.edge_index, getattr(data, "batch", None), getattr(data, "num_graphs", 1), data.edge_attr
         )
-        return dataclasses.replace(batch, y=data.y, graph_attr=getattr(data, "graph_attr", None))
+        pairs = getattr(data, "edge_label_index", None)
+        if pairs is not None and pairs.numel() and not 0 <= int(pairs.min()) <= int(pairs.max()) < batch.num_nodes:
+            raise InputError(
+                f"edge_label_index names nodes {int(pairs.min())} to {int(pairs.max())} of {batch.num_nodes}"
+            )
+        return dataclasses.replace(batch, y=data.y, graph_attr=getattr(data, "graph_attr", None), pairs=pairs)
 
 
 def _check_edges(edge_index: Tensor, batch: Tensor, num_nodes: int) -> None:
@@ -149,9 +155,10 @@ def _check_edges(edge_index: Tensor, batch: Tensor, num_nodes: int) -> None:
 class GraphSet:
     """Many graphs at rest: flat tensors, node numbers local to each graph, edges sorted by (graph, target, source).
 
-    ``y`` has a row for each graph, node or edge, as ``level`` says; ``mask`` marks the rows that belong to this split when
-    several splits share one graph (transductive data). ``sample_neighbors`` asks for batches of sampled neighbourhoods, so
-    many neighbours a hop (see ``gnas.training.sampling``), instead of whole graphs.
+    ``y`` has a row for each graph, node or edge, or at level ``link`` for each of the ``pairs`` of nodes, as ``level`` says.
+    ``mask`` marks the rows that belong to this split when several splits share one graph (transductive data).
+    ``sample_neighbors`` asks for batches of sampled neighbourhoods, so many neighbours a hop (see ``gnas.training.sampling``),
+    instead of whole graphs.
     """
 
     x: Tensor  # [N, F]
@@ -168,6 +175,11 @@ class GraphSet:
     graph_attr: Tensor | None = None  # [G, F] features of whole graphs, standardised
     sample_neighbors: tuple[int, ...] = ()
     rows: Tensor | None = None  # [G] number of each graph in the source; None: not known
+    pairs: Tensor | None = (
+        None  # [2, R] pairs of nodes to score, grouped by graph, local numbers; messages do not use them
+    )
+    pair_ptr: Tensor | None = None  # [G + 1]
+    draw_negatives: bool = False  # pairs whose y is 0 are drawn anew in every pass of a training
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -187,6 +199,11 @@ class GraphSet:
     @property
     def edge_counts(self) -> Tensor:
         return self.edge_ptr.diff()
+
+    @property
+    def pair_counts(self) -> Tensor:
+        """Pairs of each graph."""
+        return torch.zeros_like(self.node_counts) if self.pair_ptr is None else self.pair_ptr.diff()
 
     @property
     def num_targets(self) -> int:
@@ -260,6 +277,8 @@ class GraphSet:
             value = getattr(one, name)
             if value is not None:
                 data[name] = value
+        if one.pairs is not None:
+            data.edge_label_index, data.edge_label = one.pairs.long(), one.y
         return data
 
     def select(self, ids: Tensor | Sequence[int]) -> GraphSet:
@@ -267,7 +286,9 @@ class GraphSet:
         ids = torch.as_tensor(ids, dtype=torch.long)
         nodes, node_ptr = _rows(self.node_ptr, ids)
         edges, edge_ptr = _rows(self.edge_ptr, ids)
-        rows = {"graph": ids, "node": nodes, "edge": edges}[self.level]
+        pairs, pair_ptr = (None, None) if self.pair_ptr is None else _rows(self.pair_ptr, ids)
+        rows = {"graph": ids, "node": nodes, "edge": edges, "link": pairs}[self.level]
+        assert rows is not None, "graphs at level link have pairs"
 
         def take(value: Tensor | None, index: Tensor) -> Tensor | None:
             return None if value is None else value[index]
@@ -287,7 +308,17 @@ class GraphSet:
             take(self.graph_attr, ids),
             self.sample_neighbors,
             take(self.rows, ids),
+            None if self.pairs is None or pairs is None else self.pairs[:, pairs],
+            pair_ptr,
+            self.draw_negatives,
         )
+
+    def select_pairs(self, keep: Tensor) -> GraphSet:
+        """The same graphs with the pairs that the mask ``keep`` marks."""
+        assert self.pairs is not None, "graphs at level link have pairs"
+        graph = torch.repeat_interleave(torch.arange(len(self)), self.pair_counts)[keep]
+        ptr = torch.cat([graph.new_zeros(1), torch.bincount(graph, minlength=len(self)).cumsum(0)])
+        return dataclasses.replace(self, pairs=self.pairs[:, keep], pair_ptr=ptr, y=self.y[keep], mask=None)
 
     def batch(self) -> GraphBatch:
         """All graphs of this set as one batch, unpadded."""
@@ -297,6 +328,8 @@ class GraphSet:
         neighbors, _ = Neighbors.from_edges(edge_index, self.num_nodes, self.num_nodes)
         members = Neighbors.members(graph, len(self))
         kept = {name: getattr(self, name) for name in ("edge_attr", "pos", "node_pe", "edge_pe", "graph_attr")}
+        if self.pairs is not None:
+            kept["pairs"] = self.pairs.long() + torch.repeat_interleave(self.node_ptr[:-1], self.pair_counts)
         return GraphBatch(self.x, neighbors, members, self.y, target_mask=self.mask, **kept)
 
 

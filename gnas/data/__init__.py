@@ -34,7 +34,7 @@ def load(data: Any, *, y: Any = None, data_root: str | Path | None = None, seed:
 
         name="mine"                        # the name in reports
         target="logP"                      # columns or attributes to predict: a name or a list
-        level="node"                       # graph, node or edge
+        level="node"                       # graph, node, edge, or link: which nodes are joined
         kind="regression"                  # or classification, multilabel
         metric="rmse"                      # the metric that selects
         loss="huber"                       # the loss of trainings

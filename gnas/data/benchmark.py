@@ -49,8 +49,8 @@ class Benchmark:
 
     @property
     def has_one_graph(self) -> bool:
-        """Whether these are own data and the targets of train are nodes of a single graph."""
-        return self.encoding is not None and self.task.level == "node" and len(self.train) == 1
+        """Whether these are own data and the targets of train are nodes, or pairs of nodes, of a single graph."""
+        return self.encoding is not None and self.task.level in ("node", "link") and len(self.train) == 1
 
     def nbytes(self) -> int:
         """Bytes that the tensors of all splits take."""

@@ -30,7 +30,18 @@ def check_raw_graphs(raw: RawGraphs) -> tuple[str, ...]:
             f"{raw.edge_place(row)}: {('source', 'target')[end]} {raw.edge_index[end, row]} is not a node; "
             f"the graph has {limit[row]} nodes, numbered from 0"
         )
+    _check_raw_pairs(raw)
     return note_odd_edges(raw)
+
+
+def _check_raw_pairs(raw: RawGraphs) -> None:
+    if raw.pairs is None or raw.pair_counts is None:
+        return
+    limit = np.repeat(raw.node_counts, raw.pair_counts)
+    wrong = ((raw.pairs < 0) | (raw.pairs >= limit)).any(axis=0)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InputError(f"{raw.pair_place(row)}: a node is not one of the graph's {limit[row]}, numbered from 0")
 
 
 def note_odd_edges(raw: RawGraphs) -> tuple[str, ...]:
@@ -85,6 +96,7 @@ def check_graph_set(graphs: GraphSet, task: Task, where: str) -> None:
     _check_inputs(graphs, task, where)
     _check_edge_inputs(graphs, task, where)
     _check_encodings(graphs, task, where)
+    _check_pairs(graphs, where)
     _check_targets(graphs, task, where)
 
 
@@ -214,8 +226,22 @@ def _check_encodings(graphs: GraphSet, task: Task, where: str) -> None:
             _check_values(value, (), name, where)
 
 
+def _check_pairs(graphs: GraphSet, where: str) -> None:
+    pairs, ptr = graphs.pairs, graphs.pair_ptr
+    if graphs.level != "link":
+        return
+    if pairs is None or ptr is None or pairs.dim() != 2 or pairs.size(0) != 2 or pairs.is_floating_point():
+        raise InputError(f"{where}: a link task needs pairs of nodes, [2, pairs], and where those of each graph begin")
+    counts = ptr.diff()
+    if len(ptr) != len(graphs.node_ptr) or int(ptr[0]) or int(ptr[-1]) != pairs.size(1) or bool((counts < 0).any()):
+        raise InputError(f"{where}: pair_ptr does not run from 0 to {pairs.size(1)}")
+    if bool(((pairs < 0) | (pairs.long() >= torch.repeat_interleave(graphs.node_counts, counts))).any()):
+        raise InputError(f"{where}: a pair has a node that does not exist")
+
+
 def _check_targets(graphs: GraphSet, task: Task, where: str) -> None:
-    rows = {"graph": len(graphs), "node": graphs.num_nodes, "edge": graphs.num_edges}[task.level]
+    pairs = 0 if graphs.pairs is None else graphs.pairs.size(1)
+    rows = {"graph": len(graphs), "node": graphs.num_nodes, "edge": graphs.num_edges, "link": pairs}[task.level]
     classes = task.kind == "classification"
     flat = classes or (graphs.y.dim() == 1 and task.num_outputs == 1)
     _shape(where, "y", graphs.y, (rows,) if flat else (rows, task.num_outputs))

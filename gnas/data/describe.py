@@ -79,7 +79,8 @@ def _describe_counts(benchmark: Benchmark) -> list[str]:
     graphs = [benchmark.train] if shared else list(sets.values())
     count = sum(len(g) for g in graphs)
     nodes, edges = sum(g.num_nodes for g in graphs), sum(g.num_edges for g in graphs)
-    unit = f"{benchmark.task.level}s in {format_count(count, 'shared graph')}" if shared else "graphs"
+    rows_are = "pair" if benchmark.task.level == "link" else benchmark.task.level
+    unit = f"{rows_are}s in {format_count(count, 'shared graph')}" if shared else "graphs"
     rows = ", ".join(f"{g.num_targets if shared else len(g):,} {name}" for name, g in sets.items())
     largest = max(int(g.node_counts.max()) for g in graphs if len(g))
     smallest = min(int(g.node_counts.min()) for g in graphs if len(g))
@@ -132,7 +133,8 @@ def _describe_task(task: Task) -> list[str]:
     if task.labels:
         outputs += f" ({format_list(task.labels)})"
     readout = f"; readout {task.readout}" if task.level == "graph" else ""
-    lines = [f"{task.level} {task.kind}, {outputs}; loss {task.loss}; metric {UNITS[task.metric]}{readout}"]
+    what = "link prediction" if task.level == "link" else f"{task.level} {task.kind}, {outputs}"
+    lines = [f"{what}; loss {task.loss}; metric {UNITS[task.metric]}{readout}"]
     if any(s != 1 for s in task.scale):
         moments_of_train = list(zip(task.center, task.scale, strict=False))[:4]
         shown = ", ".join(f"{center:.4g} ± {scale:.4g}" for center, scale in moments_of_train)

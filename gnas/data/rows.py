@@ -19,10 +19,16 @@ MOST_PREDICTED_ROWS = 250_000  # of the predictions of one training; about 10 MB
 def index_rows(graphs: GraphSet, in_split: bool = False) -> dict[str, Tensor]:
     """Columns that identify the targets: ``graph`` and, within it, ``node``, or ``edge`` with ``source`` and ``target``.
 
+    Pairs of nodes have ``source`` and ``target``.
+
     All count from 0. ``graph`` is the number of the graph in the source. ``in_split`` leaves out the rows of other splits.
     """
     if graphs.level == "graph":
         index = {"graph": torch.arange(len(graphs))}
+    elif graphs.level == "link":
+        assert graphs.pairs is not None
+        index = {"graph": torch.repeat_interleave(torch.arange(len(graphs)), graphs.pair_counts)}
+        index["source"], index["target"] = graphs.pairs.long()
     else:
         nodes = graphs.level == "node"
         counts, ptr = (graphs.node_counts, graphs.node_ptr) if nodes else (graphs.edge_counts, graphs.edge_ptr)

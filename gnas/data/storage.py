@@ -28,7 +28,7 @@ from gnas.tensors import read_digest, read_tensors, write_tensors
 
 BENCHMARK, GRAPHS, ARRAYS = "gnas-benchmark-2", "gnas-graphs-2", "gnas-arrays-2"  # forms of files
 SUFFIXES = (".safetensors", ".npz")
-TENSORS = tuple(f.name for f in fields(GraphSet) if f.name not in ("level", "sample_neighbors"))
+TENSORS = tuple(f.name for f in fields(GraphSet) if f.name not in ("level", "sample_neighbors", "draw_negatives"))
 OPTIONAL = tuple(f.name for f in fields(GraphSet) if f.default is None)
 TEXTS = ("files", "left_out", "problems")  # later versions added them
 FIRST = {f.name for f in fields(Task)[:11]}  # parts of a task that every file has; later versions added the others
@@ -43,6 +43,7 @@ def save_benchmark(benchmark: Benchmark, path: str | Path) -> Path:
     splits: dict[str, dict[str, Any]] = {}
     for split, graphs in benchmark.splits().items():
         splits[split] = {"sample_neighbors": graphs.sample_neighbors}
+        splits[split] |= {"draw_negatives": True} if graphs.draw_negatives else {}
         for field, tensor in _tensors_of(graphs).items():
             name = names.setdefault(id(tensor), f"{split}.{field}")
             tensors[name], splits[split][field] = tensor, name
@@ -155,7 +156,8 @@ def _read_split(names: Any, split: str, tensors: Mapping[str, Tensor], task: Tas
     hops = names.get("sample_neighbors", [])
     if not isinstance(hops, list) or not all(type(n) is int and (n > 0 or n == ALL) for n in hops):
         raise InputError(f"{where}: the {split} split has sample_neighbors {hops!r}")
-    return GraphSet(**content, level=task.level, sample_neighbors=tuple(hops))
+    draw = names.get("draw_negatives") is True
+    return GraphSet(**content, level=task.level, sample_neighbors=tuple(hops), draw_negatives=draw)
 
 
 # -- one set of graphs, which workers share ------------------------------------------------------------------------
@@ -163,7 +165,7 @@ def _read_split(names: Any, split: str, tensors: Mapping[str, Tensor], task: Tas
 
 def write_graphs(graphs: GraphSet, folder: Path) -> Path:
     """Write graphs into ``folder``, in a file named by its content."""
-    about = {"level": graphs.level, "sample_neighbors": graphs.sample_neighbors}
+    about = {"level": graphs.level, "sample_neighbors": graphs.sample_neighbors, "draw": graphs.draw_negatives}
     part = write_tensors(folder / ".graphs.safetensors", GRAPHS, json.dumps(about), _tensors_of(graphs))
     return part.replace(folder / f"graphs-{read_digest(part)[:16]}.safetensors")
 
@@ -174,7 +176,8 @@ def read_graphs(file: Path) -> GraphSet:
     text, tensors = read_tensors(file, GRAPHS, "file of graphs")
     try:
         about = json.loads(text)
-        return GraphSet(**tensors, level=about["level"], sample_neighbors=tuple(about["sample_neighbors"]))
+        hops, draw = tuple(about["sample_neighbors"]), bool(about["draw"])
+        return GraphSet(**tensors, level=about["level"], sample_neighbors=hops, draw_negatives=draw)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{file}: not a file of graphs ({error})") from None
 

@@ -16,7 +16,7 @@ from gnas.model.task import Task
 
 
 class Head(nn.Module):
-    """Node embeddings to outputs: readout over the graph (or the two ends of an edge), then an MLP.
+    """Node embeddings to outputs: readout over the graph (or the two ends of an edge or pair), then an MLP.
 
     Widths d, d/2, d/4, out as in the benchmark; ``equal=True`` keeps all hidden widths d with one layer more, as the
     authors' code does. A task with a ``linear`` head has no hidden layer. Features of whole graphs are joined to what was
@@ -27,10 +27,9 @@ class Head(nn.Module):
         super().__init__()
         self.task = task
         self.readout = choose(readout or task.readout, READOUTS, "readout")
-        width = (
-            2 * channels if task.level == "edge" or (task.level == "graph" and self.readout == "mean_max") else channels
-        )
-        width += task.graph_channels if task.level == "graph" else 0
+        width = row_width(task, channels)
+        if task.level == "graph":
+            width = (2 if self.readout == "mean_max" else 1) * channels + task.graph_channels
         hidden = [channels] * 3 if equal else [max(channels // 2, 1), max(channels // 4, 1)]
         hidden = [] if task.head == "linear" else hidden
         sizes = [width, *hidden, task.num_outputs]
@@ -40,12 +39,37 @@ class Head(nn.Module):
         if self.task.level == "graph":
             h = read_out(h, batch, self.readout)
             h = join_graph_attr(h, batch, self.task.graph_channels)
-        elif self.task.level == "edge":
-            edges = batch.neighbors
-            h = torch.cat([h.index_select(0, edges.source), h.index_select(0, edges.target)], dim=1)
+        else:
+            h = read_rows(h, batch, self.task)
         for layer in self.layers[:-1]:
             h = F.relu(layer(h))
         return self.layers[-1](h)
+
+
+def row_width(task: Task, channels: int) -> int:
+    """Columns of :func:`read_rows`."""
+    return channels * {"edge": 2, "link": 2 if task.undirected else 3}.get(task.level, 1)
+
+
+def read_rows(h: Tensor, batch: GraphBatch, task: Task) -> Tensor:
+    r"""A row for each node, edge or pair of nodes.
+
+    An edge has :math:`(h_i, h_j)`. A pair has :math:`(h_i, h_j, h_i h_j)`, or :math:`(h_i h_j, |h_i - h_j|)` in undirected
+    graphs, which does not depend on its order.
+    """
+    if task.level == "edge":
+        edges = batch.neighbors
+        return torch.cat([h.index_select(0, edges.source), h.index_select(0, edges.target)], dim=1)
+    if task.level != "link":
+        return h
+    if batch.pairs is None:
+        raise InputError(
+            "this network scores pairs of nodes: call it with a Data that has edge_label_index, [2, pairs]"
+        )
+    first, second = h.index_select(0, batch.pairs[0]), h.index_select(0, batch.pairs[1])
+    if task.undirected:
+        return torch.cat([first * second, (first - second).abs()], dim=1)
+    return torch.cat([first, second, first * second], dim=1)
 
 
 def join_graph_attr(h: Tensor, batch: GraphBatch, columns: int) -> Tensor:

@@ -1,7 +1,7 @@
 """Metrics: what each one is called, which direction is better, and its value from predictions and targets.
 
 A metric is a function of ``(values, y, mask)``. ``values`` are predicted values in the unit of the target (regression), or
-probabilities of classes (classification) or of labels (multilabel): a row for each graph, node or edge. ``y`` holds a class
+probabilities of classes (classification) or of labels (multilabel): a row for each graph, node, edge or pair. ``y`` holds a class
 number for each row, or ``[rows, targets]`` numbers; ``mask`` marks the entries that are known. The result has one value for
 each target (or class), NaN where the known targets do not define it: a label of which only one class is known has no
 ROC-AUC. Whether a value is defined depends on the targets alone, never on the predictions.
@@ -27,7 +27,7 @@ class Metric:
         unit: Its name in tables, with its unit.
         higher_is_better: The direction.
         compute: The value of each target, or of each class.
-        kinds: The kinds of task that it fits.
+        kinds: The kinds of task that it fits; ``link`` stands for tasks at level ``link``.
         pooled: The value of several targets counts every known entry once. Otherwise it is the mean over the targets.
         additive: It follows from sums over batches, so that an epoch need not keep its outputs.
         signed: It is at most 1 and can be negative.
@@ -149,6 +149,18 @@ def _average_precision(values: Tensor, y: Tensor) -> Tensor:
     return torch.where(both, (positive * precision).sum() / positive.sum().clamp_min(1), torch.nan)
 
 
+def hits_at(k: int) -> Compute:
+    """Share of positive rows above the k-th best negative one, as OGB counts it; NaN for fewer than k negative rows."""
+
+    def hits(values: Tensor, y: Tensor) -> Tensor:
+        positive, negative = values[y > 0.5], values[y <= 0.5]
+        if len(negative) < k or not len(positive):
+            return values.new_tensor(torch.nan)
+        return (positive > negative.topk(k).values[-1]).double().mean()
+
+    return lambda values, y, mask: _each(values, y, mask, hits)
+
+
 def _counts_by_value(values: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Positive and negative rows at each distinct value, in ascending order."""
     distinct, place = torch.unique(values, return_inverse=True)
@@ -184,6 +196,7 @@ def _mean(errors: Tensor, mask: Tensor) -> Tensor:
 # -- the table ------------------------------------------------------------------------------------------------------
 
 _REGRESSION, _CLASSES, _BOTH = ("regression",), ("classification",), ("classification", "multilabel")
+_RANKED = (*_BOTH, "link")
 METRIC_TABLE: Mapping[str, Metric] = {
     "mae": Metric("MAE", False, mae, _REGRESSION, pooled=True, additive=True),
     "rmse": Metric("RMSE", False, rmse, _REGRESSION, pooled=True, additive=True),
@@ -192,11 +205,12 @@ METRIC_TABLE: Mapping[str, Metric] = {
     "accuracy": Metric("accuracy %", True, accuracy, _BOTH, pooled=True, additive=True),
     "class_accuracy": Metric("class-averaged accuracy %", True, class_accuracy, _CLASSES, additive=True),
     "f1": Metric("F1", True, f1, _BOTH),
-    "roc_auc": Metric("ROC-AUC", True, roc_auc, _BOTH),
-    "average_precision": Metric("average precision", True, average_precision, _BOTH),
+    "roc_auc": Metric("ROC-AUC", True, roc_auc, _RANKED),
+    "average_precision": Metric("average precision", True, average_precision, _RANKED),
+    **{f"hits@{k}": Metric(f"Hits@{k}", True, hits_at(k), ("link",)) for k in (10, 50, 100)},
 }
-METRICS = {kind: tuple(name for name, one in METRIC_TABLE.items() if kind in one.kinds) for kind in KINDS}
-DEFAULT_METRICS = {"regression": "mae", "classification": "accuracy", "multilabel": "roc_auc"}
+METRICS = {kind: tuple(name for name, one in METRIC_TABLE.items() if kind in one.kinds) for kind in (*KINDS, "link")}
+DEFAULT_METRICS = {"regression": "mae", "classification": "accuracy", "multilabel": "roc_auc", "link": "roc_auc"}
 UNITS = {name: one.unit for name, one in METRIC_TABLE.items()}
 
 
@@ -232,7 +246,7 @@ def compute_metric(metric: str, values: Tensor, y: Tensor, mask: Tensor | None =
 
 
 def compute_metrics(kind: str, values: Tensor, y: Tensor, mask: Tensor | None = None) -> dict[str, MetricValue]:
-    """All metrics that fit the kind of task."""
+    """All metrics that fit the kind of task, or ``link``."""
     return {name: compute_metric(name, values, y, mask) for name in METRICS[kind]}
 
 

@@ -27,7 +27,7 @@ from gnas.model.structure import MEASURES
 
 __all__ = ["HEADS", "KINDS", "LEVELS", "LOSSES", "METRICS", "READOUTS", "UNITS", "Task", "decimals", "higher_is_better"]
 
-LEVELS = ("graph", "node", "edge")
+LEVELS = ("graph", "node", "edge", "link")
 HEADS = ("mlp", "linear")
 
 
@@ -56,6 +56,9 @@ class Task:
 
     ``other`` and ``edge_other`` number the categorical columns whose last category stands for all values that the
     training data does not have. Nothing is learned about it: its embedding is zero.
+
+    At level ``link`` rows are pairs of nodes, and the one label says whether an edge joins them. ``undirected``: the score of
+    a pair does not depend on its order.
     """
 
     level: str
@@ -82,6 +85,7 @@ class Task:
     other: tuple[int, ...] = ()
     edge_other: tuple[int, ...] = ()
     head: str = "mlp"
+    undirected: bool = False
 
     def __post_init__(self) -> None:
         choose(self.level, LEVELS, "task level")
@@ -93,9 +97,11 @@ class Task:
         if not len(self.structure) == len(self.structure_center) == len(self.structure_scale):
             raise InputError("structure, structure_center and structure_scale must have one entry for each measure")
         object.__setattr__(self, "loss", self.loss or LOSSES[self.kind][0])
-        object.__setattr__(self, "metric", self.metric or DEFAULT_METRICS[self.kind])
+        object.__setattr__(self, "metric", self.metric or DEFAULT_METRICS[self.metric_kind])
         choose(self.loss, LOSSES[self.kind], f"{self.kind} loss")
-        choose(self.metric, METRICS[self.kind], f"{self.kind} metric")
+        choose(self.metric, METRICS[self.metric_kind], f"{self.metric_kind} metric")
+        if self.level == "link" and (self.kind, self.num_outputs) != ("multilabel", 1):
+            raise InputError("a link task has one label, 1 for a link and 0 for none: kind multilabel, 1 output")
         if self.num_outputs < 1 or (self.kind == "classification" and self.num_outputs < 2):
             raise InputError(f"a {self.kind} task cannot have {self.num_outputs} outputs")
         if bool(self.categories) == bool(self.in_channels):
@@ -109,6 +115,11 @@ class Task:
                 raise InputError(f"{name} is {getattr(self, name)}; it numbers some of {len(columns)} columns from 0")
         if self.edge_categories and self.edge_channels:
             raise InputError("edges have either edge_categories or edge_channels continuous features, not both")
+
+    @property
+    def metric_kind(self) -> str:
+        """The key of the metrics that fit: ``link`` for a link task, else the kind."""
+        return "link" if self.level == "link" else self.kind
 
     @property
     def higher_is_better(self) -> bool:

@@ -78,7 +78,7 @@ class Meter:
 
     def read_metrics(self) -> dict[str, MetricValue]:
         """All metrics that fit the task, from the collected outputs."""
-        return compute_metrics(self.task.kind, *self._collected())
+        return compute_metrics(self.task.metric_kind, *self._collected())
 
     def _collected(self) -> tuple[Tensor, Tensor, Tensor]:
         """Predicted values, targets and which of them are known, on the host."""

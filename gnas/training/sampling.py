@@ -13,6 +13,7 @@ from torch import Tensor
 from gnas.data.benchmark import ALL, check_sample_neighbors
 from gnas.errors import InputError
 from gnas.graph import GraphBatch, GraphSet, Neighbors
+from gnas.training.links import LinkStore
 from gnas.training.store import Capacity, GraphStore, Planned, Store, moved
 
 if TYPE_CHECKING:
@@ -216,5 +217,7 @@ def _neighbors(part: Sample) -> Neighbors:
 
 
 def open_store(graphs: GraphSet, device: torch.device | str = "cpu") -> Store:
-    """The store of a split: whole graphs, or sampled neighbourhoods if the split requests them."""
+    """The store of a split: whole graphs, with pairs to score, or sampled neighbourhoods if the split requests them."""
+    if graphs.level == "link":
+        return LinkStore(graphs, device)
     return SampledStore(graphs, device) if graphs.sample_neighbors else GraphStore(graphs, device)

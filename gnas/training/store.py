@@ -25,6 +25,7 @@ class Capacity:
     nodes: int
     edges: int
     exact: bool = False
+    pairs: int = 0
 
 
 @dataclass(frozen=True)
@@ -169,8 +170,8 @@ class GraphStore(Store):
                 spread = float(total.std(correction=0)) * math.sqrt(batch_size)
                 largest = int(counts.sort(descending=True).values[:batch_size].sum())
                 typical = math.ceil(float(total.mean()) * batch_size + 3.5 * spread)
-                usual.append(min(_round_up(typical + 1), _round_up(largest + 1)))
-                worst.append(_round_up(largest + 1))
+                usual.append(min(round_up(typical + 1), round_up(largest + 1)))
+                worst.append(round_up(largest + 1))
             self._buckets[batch_size] = list(
                 dict.fromkeys([Capacity(usual[0], usual[1]), Capacity(worst[0], worst[1])])
             )
@@ -180,7 +181,11 @@ class GraphStore(Store):
 
     def batch(self, ids: Tensor, capacity: Capacity) -> GraphBatch:
         """The graphs ``ids`` as one batch padded to ``capacity``. Shapes depend only on the shapes of the arguments."""
-        nodes, edges = _Places(self.node_size[ids], capacity.nodes), _Places(self.edge_size[ids], capacity.edges)
+        batch = self._assemble(ids, capacity)
+        return batch if self.resident else moved(batch, self.device)
+
+    def _assemble(self, ids: Tensor, capacity: Capacity) -> GraphBatch:
+        nodes, edges = Places(self.node_size[ids], capacity.nodes), Places(self.edge_size[ids], capacity.edges)
         count, total = ids.numel(), edges.ptr[-1]
         node = nodes.rows(self.node_start, ids)
         edge = edges.rows(self.edge_start, ids)
@@ -202,7 +207,7 @@ class GraphStore(Store):
         ptr = torch.cat([nodes.ptr, nodes.ptr[-1:]]).int()
         members = Neighbors(nodes.place.int(), graph, ptr, nodes.place.int(), torch.minimum(each, nodes.ptr[-1]).int())
         y, mask, rows = self._targets(ids, nodes, edges, node, edge)
-        batch = GraphBatch(
+        return GraphBatch(
             self.x[node],
             neighbors,
             members,
@@ -216,14 +221,13 @@ class GraphStore(Store):
             None if self.graph_attr is None else self.graph_attr[self._graph_rows(ids)],
             rows,
         )
-        return batch if self.resident else moved(batch, self.device)
 
     def _graph_rows(self, ids: Tensor) -> Tensor:
         """The rows of the graphs, and the row of the dummy graph that owns the padding."""
         return torch.cat([ids, ids.new_full((1,), len(self))])
 
     def _targets(
-        self, ids: Tensor, nodes: _Places, edges: _Places, node: Tensor, edge: Tensor
+        self, ids: Tensor, nodes: Places, edges: Places, node: Tensor, edge: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         if self.level == "graph":
             rows = self._graph_rows(ids)
@@ -239,7 +243,7 @@ class GraphStore(Store):
             yield self.batch(planned.ids, planned.capacity)
 
 
-class _Places:
+class Places:
     """``size`` places, filled by one graph after another: the graph of each place, and whether the place is in use."""
 
     def __init__(self, counts: Tensor, size: int) -> None:
@@ -278,7 +282,7 @@ def _exact(nodes: int, edges: int) -> Capacity:
     return Capacity(nodes, edges, True) if nodes else Capacity(1, 0)
 
 
-def _round_up(value: int) -> int:
+def round_up(value: int) -> int:
     """Round up to a multiple of about 1/16 of the size: few different shapes, little padding."""
     step = max(8, 2 ** max(0, value.bit_length() - 5))
     return -(-value // step) * step

@@ -12,7 +12,7 @@ from rdkit import Chem
 from gnas.data.atoms import ATOM_COLUMNS, BOND_COLUMNS, featurise_smiles, join_tables
 from gnas.data.own.load import encode_graphs, load_own
 from gnas.model.baselines import build
-from gnas.use.predict import infer
+from gnas.training.prediction import infer
 
 # Aromatics, charges, stereo of atoms and bonds, pseudo-asymmetric rings, explicit hydrogens, isotopes, salts, metals.
 MOLECULES = (

@@ -282,7 +282,7 @@ def test_defaults_and_direction() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"level": "graphs"}, "graph, node, edge; did you mean 'graph'"),
+        ({"level": "graphs"}, "graph, node, edge, link; did you mean 'graph'"),
         ({"kind": "ranking"}, "regression, classification"),
         ({"readout": "median"}, "mean, sum, max"),
         ({"loss": "cross_entropy"}, "l1, mse"),

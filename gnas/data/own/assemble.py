@@ -24,6 +24,7 @@ from gnas.data.own.fit import fit_encoding, note_fit, read_features
 from gnas.data.own.graph_features import check_options
 from gnas.data.own.infer import infer_encoding, read_targets
 from gnas.data.own.inputs import add_inputs, select_inputs
+from gnas.data.own.links import NO_PAIRS, is_undirected, prepare_links
 from gnas.data.own.options import LoadOptions
 from gnas.data.own.problems import find_problems
 from gnas.data.own.raw import RawGraphs
@@ -49,6 +50,8 @@ def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
     check_options(raw, options)
     oddities = check_raw_graphs(raw)
     raw = select_inputs(raw, options)
+    undirected = raw.level == "link" and is_undirected(raw)
+    raw = prepare_links(raw, options) if raw.level == "link" else raw
     encoding = infer_encoding(raw, options.kind, options.categorical)
     y, rows = read_targets(encoding, raw)
     codes, by_rows, how = assign_splits(raw, y, rows, options)
@@ -58,8 +61,10 @@ def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
     marks = torch.from_numpy(codes if by_rows else rows.astype(np.int8) - 1)
     whole = _graph_set(raw, encoding, y, marks)
     splits = _by_rows(whole) if by_rows else _by_graphs(whole, codes)
+    if raw.draw_negatives:
+        splits["train"] = dataclasses.replace(splits["train"], draw_negatives=True)
     metric, reasons = choose_metric(encoding, splits, options.metric)
-    task = _make_task(encoding, splits["train"], options, metric)
+    task = dataclasses.replace(_make_task(encoding, splits["train"], options, metric), undirected=undirected)
     check_splits(splits, task, describe_split_rule(raw, codes, options))
     unseen = (*note_fit(encoding, raw), *_unseen_notes(whole, splits["train"], encoding))
     inputs = (*_input_notes(raw, encoding), *unseen)
@@ -84,6 +89,8 @@ def encode_raw(raw: RawGraphs, encoding: Encoding, task: Task) -> GraphSet:
     """New raw graphs as the network that was trained with ``encoding`` reads them; targets may be missing."""
     check_encoding(encoding, task, "this model")
     check_raw_graphs(raw)
+    if raw.level == "link" and raw.pairs is None:
+        raise InputError(NO_PAIRS)
     raw = add_inputs(raw, encoding)
     _check_width(raw, encoding)
     y, _ = read_targets(encoding, raw)
@@ -148,7 +155,11 @@ def _graph_set(raw: RawGraphs, encoding: Encoding, y: Array, mask: Tensor | None
         tensor(read_features(encoding, raw)),
     )
     rows = np.arange(len(raw)) if raw.rows is None else raw.rows
-    return dataclasses.replace(graphs, rows=torch.from_numpy(rows.astype(np.int64)))
+    graphs = dataclasses.replace(graphs, rows=torch.from_numpy(rows.astype(np.int64)))
+    if raw.pairs is None or raw.pair_counts is None:
+        return graphs
+    pairs = torch.from_numpy(np.ascontiguousarray(raw.pairs)).to(graphs.edge_index.dtype)
+    return dataclasses.replace(graphs, pairs=pairs, pair_ptr=_pointers(raw.pair_counts))
 
 
 def _pointers(counts: Array) -> Tensor:
@@ -171,8 +182,11 @@ def _degree(raw: RawGraphs) -> Array:
 
 
 def _by_rows(whole: GraphSet) -> dict[str, GraphSet]:
-    assert whole.mask is not None
-    return {name: dataclasses.replace(whole, mask=whole.mask == code) for code, name in enumerate(SPLIT_NAMES)}
+    codes = whole.mask
+    assert codes is not None
+    if whole.level == "link":
+        return {name: whole.select_pairs(codes == code) for code, name in enumerate(SPLIT_NAMES)}
+    return {name: dataclasses.replace(whole, mask=codes == code) for code, name in enumerate(SPLIT_NAMES)}
 
 
 def _by_graphs(whole: GraphSet, codes: Array) -> dict[str, GraphSet]:

@@ -107,7 +107,7 @@ def infer_encoding(raw: RawGraphs, kind: str | None = None, categorical: Categor
     rows = find_labelled_rows(raw)
     if not rows.any():
         raise InputError(f"no {raw.level} has a target ({format_list(list(raw.targets))})")
-    found, why = _infer_kind(raw, rows, kind)
+    found, why = _infer_kind(raw, rows, "multilabel" if raw.level == "link" else kind)
     labels = _labels(raw, rows) if found == "classification" else ()
     return Encoding(
         source=raw.source,
@@ -118,7 +118,7 @@ def infer_encoding(raw: RawGraphs, kind: str | None = None, categorical: Categor
         targets=tuple(raw.targets),
         labels=labels,
         requested=raw.requested,
-        reasons=(*raw.reasons, why, reason),
+        reasons=(*raw.reasons, *(() if raw.level == "link" else (why,)), reason),
     )
 
 

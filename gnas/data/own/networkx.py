@@ -54,8 +54,9 @@ def read_networkx(graphs: Sequence[Any], place: Place, options: ReadOptions) -> 
         targets, labelled = _targets(holders[found], names, places[found])
     taken = {*names, *RESERVED, *options.reserved}
     pos = _columns(nodes, ("pos",), places["node"]) if _have(nodes, "pos") else {}
-    splits = {key: _split(holders[key], options, places[key]) for key in ("graph", found)}
-    groups = {key: _groups(holders[key], options.group_column, places[key]) for key in ("graph", found)}
+    of_rows = "edge" if found == "link" else found
+    splits = {key: _split(holders[key], options, places[key]) for key in ("graph", of_rows)}
+    groups = {key: _groups(holders[key], options.group_column, places[key]) for key in ("graph", of_rows)}
     node_columns, no_nodes = _features(nodes, "x", taken, options, "node", places["node"])
     edge_columns, no_edges = _features(edges, "edge_attr", taken, options, "edge", places["edge"])
     others = [str(n) for n in dict.fromkeys(n for h in whole for n in h) if n not in taken]
@@ -74,9 +75,9 @@ def read_networkx(graphs: Sequence[Any], place: Place, options: ReadOptions) -> 
         labelled=labelled,
         pos=np.stack(list(pos.values()), axis=1) if pos else None,
         graph_split=splits["graph"],
-        row_split=None if found == "graph" else splits[found],
+        row_split=None if found == "graph" else splits[of_rows],
         graph_groups=groups["graph"],
-        row_groups=None if found == "graph" else groups[found],
+        row_groups=None if found == "graph" else groups[of_rows],
         graphs=features,
         requested=options.target,
         reasons=(f"{found} level: {found}s have the attribute {names[0]!r}",) if targets else (),
@@ -108,7 +109,7 @@ def _have(holders: Sequence[Attributes], name: str) -> bool:
 
 
 def _level(holders: Mapping[str, Sequence[Attributes]], names: Sequence[str], requested: str | None) -> str | None:
-    levels = [requested] if requested else list(holders)
+    levels = [one for one in holders if requested in (None, one)]
     return next((key for key in levels if all(_have(holders[key], n) for n in names)), None)
 
 

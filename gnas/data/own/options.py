@@ -55,7 +55,7 @@ class LoadOptions:
         check_seed(self.seed)
         _check_choice(self.level, LEVELS, "task level")
         _check_choice(self.kind, KINDS, "task kind")
-        _check_choice(self.metric, [m for kind in KINDS for m in METRICS[kind]], "metric")
+        _check_choice(self.metric, dict.fromkeys(m for names in METRICS.values() for m in names), "metric")
         _check_choice(self.loss, [m for kind in KINDS for m in LOSSES[kind]], "loss")
         _check_choice(self.readout, READOUTS, "readout")
         _check_choice(self.head, HEADS, "head")
@@ -170,6 +170,7 @@ class ReadOptions:
             own_split=options.reads_split,
             split_column=rule.column if rule.method == "column" else "split",
             group_column=rule.column if rule.method == "group" else "",
+            unlabelled=options.level == "link",  # the edges are the targets
             skip_bad=options.skip_bad,
             smiles=options.smiles,
             atoms=options.atoms or "all",
@@ -181,14 +182,15 @@ class ReadOptions:
     def for_prediction(encoding: Encoding, task: Task, skip_bad: bool, unlabelled: bool = True) -> ReadOptions:
         """Options to read new data for a network that was trained with ``encoding``."""
         columns = (*encoding.nodes, *encoding.edges)
-        named = encoding.targets if encoding.source in ("tables", "smiles", "tu") else ()
+        links = task.level == "link"  # their labels are not columns of nodes or edges
+        named = encoding.targets if encoding.source in ("tables", "smiles", "tu") and not links else ()
         return ReadOptions(
             target=encoding.requested or named,
             level=task.level,
             text_columns=tuple(c.name for c in columns if c.kind == "vocabulary"),
             text_labels=task.kind == "classification",
             own_split=False,
-            unlabelled=unlabelled,
+            unlabelled=unlabelled or links,
             skip_bad=skip_bad,
             vocabulary=columns,
             smiles=encoding.smiles or None,

@@ -30,9 +30,9 @@ def find_problems(
         by_rows: whether the splits share their graphs.
         labels: names of the classes; empty for regression.
     """
-    rows = codes if by_rows else _codes_of_rows(raw, codes)
+    rows = codes if by_rows or raw.level == "link" else _codes_of_rows(raw, codes)
     lines = [*_leaks(raw), *_constants(raw)]
-    if not by_rows:
+    if not by_rows and raw.level != "link":  # the splits of links have the same graph
         lines += _duplicates(raw, whole, y, codes, labels)
         lines += _isolated(raw)
     lines += _rare_classes(y, rows, labels) if labels and y.ndim == 1 else _outliers(raw, y)
@@ -76,6 +76,8 @@ def _columns_of_rows(raw: RawGraphs) -> Iterator[tuple[str, Array, str]]:
         "node": (raw.nodes, raw.node_counts),
         "edge": (raw.edges, raw.edge_counts),
     }
+    if raw.level == "link":
+        return
     if raw.level in tables:
         yield from ((raw.level, values, name) for name, values in tables[raw.level][0].items())
         return

@@ -15,6 +15,7 @@ from torch_geometric.data.data import BaseData
 from gnas.data.benchmark import SPLIT_NAMES
 from gnas.data.encoding import Array, Place, format_list
 from gnas.data.own.graph_features import read_attribute_features
+from gnas.data.own.links import read_pairs
 from gnas.data.own.networkx import is_networkx
 from gnas.data.own.options import ReadOptions
 from gnas.data.own.raw import (
@@ -54,6 +55,8 @@ def collect_graphs(data: Any) -> Parts | None:
         return None
     if len(data) == 3 and all(_is_collection(part) for part in data):
         return _three(data)
+    if isinstance(data, list | tuple) and len(data) == 3 and all(_has_pairs(part) for part in data):
+        return _three([[part] for part in data])  # PyG's RandomLinkSplit makes them
     name = getattr(data, "name", "")
     indices = getattr(data, "get_idx_split", None)
     return Parts(
@@ -74,6 +77,10 @@ def _unbatched(batch: Batch) -> list[Any]:
 
 def _is_graph(value: Any) -> bool:
     return isinstance(value, BaseData) or is_networkx(value)
+
+
+def _has_pairs(graph: Any) -> bool:
+    return isinstance(graph, Data) and graph.get("edge_label_index") is not None
 
 
 def _is_collection(value: Any) -> bool:
@@ -127,14 +134,15 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
     weight = "edge_weight" if options.wants("edge_weight") and "edge_weight" not in named else ""
     edge_weight = gather_attribute(graphs, weight, place, edge_counts) if weight else None
     counts = {"node": node_counts, "edge": edge_counts}
-    masks, notes = _masks(graphs, place) if options.own_split else (None, ())
+    links = options.level == "link" or (options.level is None and _has_pairs(graphs[0]))
+    masks, notes = _masks(graphs, place) if options.own_split and not links else (None, ())
     attribute = _attribute(graphs, options.target)
-    values = gather_attribute(graphs, attribute, place, any_shape=True)
-    if values is None and not options.unlabelled:
+    values = None if links else gather_attribute(graphs, attribute, place, any_shape=True)
+    if values is None and not options.unlabelled and not links:
         raise InputError(
             f"{place(0)}: no targets; set data.{attribute}, or name the attribute with the data option target"
         )
-    found, reason = _level(values, masks, counts, options.level, attribute, place)
+    found, reason = ("link", "") if links else _level(values, masks, counts, options.level, attribute, place)
     features = _graph_features(graphs, options, place)
     of_nodes, of_edges = {"x": x, "z": z, "pos": pos}, {"edge_attr": edge_attr, "edge_weight": edge_weight}
     for name, rows in (*of_nodes.items(), *of_edges.items()):
@@ -148,10 +156,16 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
         edge_index=np.concatenate(edges, axis=1),
         nodes=stack_columns("x", x, place) | stack_columns("z", z, place),
         edges=stack_columns("edge_attr", edge_attr, place) | stack_columns("edge_weight", edge_weight, place),
-        targets=_targets(attribute, values, found, counts, options, place),
         level=found,
         pos=None if pos is None else stack_rows("pos", pos, place),
-        **_splits(graphs, _codes(masks, counts, found, place), found, counts, options, place),
+        **(
+            read_pairs(graphs, place)
+            if links
+            else {
+                "targets": _targets(attribute, values, found, counts, options, place),
+                **_splits(graphs, _codes(masks, counts, found, place), found, counts, options, place),
+            }
+        ),
         graphs=features,
         requested=options.target,
         notes=notes,
@@ -161,7 +175,8 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
     )
 
 
-READ = ("x", "z", "pos", "edge_index", "edge_attr", "edge_weight", "y", *MASKS)
+PAIRS = ("edge_label_index", "edge_label")
+READ = ("x", "z", "pos", "edge_index", "edge_attr", "edge_weight", "y", *MASKS, *PAIRS)
 BOOKKEEPING = ("num_nodes", "batch", "ptr", "adj_t")
 
 

@@ -50,6 +50,10 @@ class RawGraphs:
     graph_place: Place = field(default=lambda g: f"graph {g}")
     node_lines: Place | None = None
     edge_lines: Place | None = None
+    pairs: Array | None = None  # [2, R] pairs of nodes at level link, grouped by graph, numbers local to each graph
+    pair_counts: Array | None = None  # [G]
+    pair_lines: Place | None = None
+    draw_negatives: bool = False  # negative pairs of train are drawn anew in every pass
 
     def __len__(self) -> int:
         return len(self.node_counts)
@@ -62,7 +66,8 @@ class RawGraphs:
     @property
     def num_rows(self) -> int:
         """Rows of the targets."""
-        counts = {"graph": len(self), "node": self.node_counts.sum(), "edge": self.edge_counts.sum()}
+        pairs = 0 if self.pairs is None else self.pairs.shape[1]
+        counts = {"graph": len(self), "node": self.node_counts.sum(), "edge": self.edge_counts.sum(), "link": pairs}
         return int(counts[self.level])
 
     def node_place(self, row: int) -> str:
@@ -79,8 +84,21 @@ class RawGraphs:
 
     def target_place(self, row: int) -> str:
         """Where a target came from, for an error line."""
-        places = {"graph": self.graph_place, "node": self.node_place, "edge": self.edge_place}
+        places = {"graph": self.graph_place, "node": self.node_place, "edge": self.edge_place, "link": self.pair_place}
         return places[self.level](row)
+
+    def pair_place(self, row: int) -> str:
+        """Where a pair came from, for an error line."""
+        if self.pair_lines or self.pair_counts is None:
+            return self.pair_lines(row) if self.pair_lines else f"pair {row}"
+        return place_within(row, self.pair_counts, "pair", self.graph_place)
+
+    def flat_pairs(self) -> Array:
+        """Pairs with nodes numbered through all graphs."""
+        assert self.pairs is not None
+        assert self.pair_counts is not None
+        starts = self.node_counts.cumsum() - self.node_counts
+        return self.pairs + np.repeat(starts, self.pair_counts)
 
     def flat_edges(self) -> Array:
         """Edges with nodes numbered through all graphs."""
@@ -110,6 +128,14 @@ def read_split_codes(texts: Array, place: Place) -> Array:
         row = int((codes == -2).argmax())
         raise InputError(f"{place(row)}: split is {words[row]!r}; write train, val or test")
     return codes
+
+
+def read_link_labels(values: Array, where: str) -> Array:
+    """Labels of pairs: 1 for a link, 0 for none."""
+    wrong = values.dtype.kind == "S" or not ((values == 0) | (values == 1)).all()
+    if wrong:
+        raise InputError(f"{where}: the label of a pair is neither 1 (a link) nor 0 (none)")
+    return values.astype(np.int64)
 
 
 def read_groups(texts: Array, name: str, place: Place) -> Array:

@@ -30,6 +30,9 @@ OTHERS = "set the data option split to random, stratified or group:COLUMN"
 def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -> tuple[Array, bool, tuple[str, ...]]:
     """A code for each graph or each target row, whether it is by rows, and notes on the rule."""
     rule = options.split_rule
+    if raw.level == "link":  # gnas.data.own.links has split the pairs
+        by_rows = raw.row_split is not None
+        return (raw.row_split if raw.row_split is not None else raw.graph_split), by_rows, ()  # type: ignore[return-value]
     if options.reads_split:
         if raw.row_split is not None:
             return raw.row_split, True, (f"split: {_name_given(rule)}, within graphs",)

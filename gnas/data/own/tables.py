@@ -14,7 +14,7 @@ from gnas.data.encoding import Array, find_positions, find_repeat, format_count,
 from gnas.data.own.csv import Table, read_csv
 from gnas.data.own.graph_features import describe_unused, read_table_features
 from gnas.data.own.options import ReadOptions
-from gnas.data.own.raw import RawGraphs, read_groups, read_split_codes
+from gnas.data.own.raw import RawGraphs, read_groups, read_link_labels, read_split_codes
 from gnas.errors import InputError, choose
 
 KEYS = {
@@ -33,6 +33,7 @@ class _Folder:
     graphs: Table | None
     nodes: Table
     edges: Table
+    pairs: Table | None = None  # of link prediction
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -55,10 +56,16 @@ def read_folder(path: Path, options: ReadOptions) -> RawGraphs:
     local[node_order] = np.arange(len(node_order)) - np.repeat(starts, node_counts)
     ends = _resolve_endpoints(folder.nodes, folder.edges, node_graph, edge_graph, local, ids)
     order = {"graph": np.arange(len(ids)), "node": node_order, "edge": edge_order}
-    targets, labelled = _read_targets(folder, level, names, options.text_labels, order[level])
+    rows = "edge" if level == "link" else level
+    targets, labelled = _read_targets(folder, rows, names, options.text_labels, order[rows])
     pos = [c for c in folder.nodes.columns if COORDINATE.fullmatch(c)]
-    splits = _splits(folder, level, order[level], options)
+    splits = _splits(folder, rows, order[rows], options)
+    links: dict[str, Any] = {"targets": targets, **splits}
+    if level == "link" and folder.pairs is not None:
+        links |= _read_pairs(folder, folder.pairs, node_graph, local, ids, options)
     features = _read_graph_features(folder, options)
+    tables = (folder.nodes, folder.edges) if level == "link" else ()
+    names = [*names, *(c for table in tables for c in table.columns if TARGET.fullmatch(c))]
     return RawGraphs(
         source="tables",
         name=path.name or path.resolve().name,
@@ -67,16 +74,22 @@ def read_folder(path: Path, options: ReadOptions) -> RawGraphs:
         edge_index=ends[:, edge_order],
         nodes=_features(folder.nodes, "node", {*names, *pos, *options.reserved}, options.text_columns, node_order),
         edges=_features(folder.edges, "edge", {*names, *options.reserved}, options.text_columns, edge_order),
-        targets=targets,
         level=level,
         labelled=labelled,
         pos=_coordinates(folder.nodes, pos, node_order),
-        **splits,
+        **links,
         graphs=features,
         requested=options.target,
-        reasons=(reason,),
+        reasons=(reason,) if reason else (),
         files=tuple(f"{table.file} ({format_count(len(table), 'row')})" for table in folder.tables.values()),
-        left_out=_name_unused(folder, {*names, *options.reserved, *features}),
+        left_out=(
+            *_name_unused(folder, {*names, *options.reserved, *features}),
+            *(
+                (f"columns {', '.join(names)}: targets of nodes or edges, not used for links",)
+                if tables and names
+                else ()
+            ),
+        ),
         graph_place=lambda g: f"graph {format_value(ids[g])}",
         node_lines=lambda row: folder.nodes.place(int(node_order[row])),
         edge_lines=lambda row: folder.edges.place(int(edge_order[row])),
@@ -106,7 +119,10 @@ def _open(path: Path) -> _Folder:
     edges.require("source", "target")
     if not len(nodes):
         raise InputError(f"{nodes.file}: no rows; there are no graphs to learn from")
-    return _Folder(graphs, nodes, edges)
+    pairs = read_csv(path / "pairs.csv") if (path / "pairs.csv").is_file() else None
+    if pairs is not None:
+        pairs.require("source", "target", *({"graph_id"} & set(nodes.columns)))
+    return _Folder(graphs, nodes, edges, pairs)
 
 
 def _targets(folder: _Folder, options: ReadOptions) -> tuple[str, list[str], str]:
@@ -129,6 +145,26 @@ def _targets(folder: _Folder, options: ReadOptions) -> tuple[str, list[str], str
         choose(next((r for r in requested if r not in columns), requested[0]), columns, "target column")
     where = f"{level}s.csv" if level else "graphs.csv, nodes.csv or edges.csv"
     raise InputError(f"{where}: no target column; call it y, or name it with the data option target")
+
+
+def _read_pairs(
+    folder: _Folder, pairs: Table, node_graph: Array, local: Array, ids: Array, options: ReadOptions
+) -> dict[str, Any]:
+    """The pairs of ``pairs.csv``, with their labels ``y`` and their split if it has these columns."""
+    graph = _number_graphs(pairs, ids, folder.graphs)
+    order = _order_by_graph(graph)
+    found: dict[str, Any] = {
+        "pairs": _resolve_endpoints(folder.nodes, pairs, node_graph, graph, local, ids)[:, order],
+        "pair_counts": np.bincount(graph, minlength=len(ids)),
+        "pair_lines": lambda row: pairs.place(int(order[row])),
+        "targets": {},
+        "row_split": None,
+    }
+    if "y" in pairs.columns:
+        found["targets"] = {"link": read_link_labels(pairs.features("y"), pairs.file)[order]}
+    if options.own_split and "split" in pairs.columns:
+        found["row_split"] = read_split_codes(pairs.columns["split"], pairs.place)[order]
+    return found
 
 
 def _read_graph_features(folder: _Folder, options: ReadOptions) -> dict[str, Array]:

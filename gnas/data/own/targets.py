@@ -24,10 +24,13 @@ def choose_metric(
     only has no ROC-AUC.
     """
     if requested is not None:
-        if requested in METRICS[encoding.kind]:
+        if requested in METRICS["link" if encoding.level == "link" else encoding.kind]:
             _check_defined(encoding, splits, requested)
         return requested, ()
     metric, reason = DEFAULT_METRICS[encoding.kind], ""
+    if encoding.level == "link":
+        _check_defined(encoding, splits, metric)
+        return metric, ()
     if encoding.kind == "multilabel":
         reason = "the mean over the labels of which both classes are known"
     if encoding.kind == "classification" and len(encoding.labels) == 2:
@@ -63,9 +66,13 @@ def _check_defined(encoding: Encoding, splits: Mapping[str, GraphSet], metric: s
     undefined = _find_undefined(encoding, splits, metric)
     if undefined is not None:
         raise InputError(
-            f"the metric {metric} is not defined on the {undefined} split, whose targets are all equal; choose another "
-            "metric, or another split (data options split, fractions and seed)"
+            f"the metric {metric} is not defined on the {undefined} split, whose targets are {_name_fault(metric)}; choose "
+            "another metric, or another split (data options split, fractions and seed)"
         )
+
+
+def _name_fault(metric: str) -> str:
+    return f"positive in all but fewer than {metric[5:]} rows" if metric.startswith("hits@") else "all equal"
 
 
 def compute_target_moments(y: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
