@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from gnas.arch.architecture import Architecture
+from gnas.compare.ensemble import add_ensemble
 from gnas.compare.networks import Candidate, compare
 from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
@@ -192,5 +193,7 @@ def compare_job(
             on_epoch=work.on_epoch,
             should_stop=work.should_stop,
         )
+        training = known.training
+        board = add_ensemble(board, benchmark, training.ensemble, run.path, seed=training.seeds[0], device=work.device)
         run.write_json("result", {"leaderboard": board.to_dict()})
     return board.to_dict()

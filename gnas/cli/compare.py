@@ -73,6 +73,7 @@ def compare(
     epochs: o.Epochs = None,
     batch: o.Batch = None,
     budget: o.Budget = None,
+    ensemble: o.Ensemble = None,
     change: o.Change = None,
     target: o.Target = None,
     data: o.DataOption = None,
@@ -107,7 +108,7 @@ def compare(
     names = () if strategies is None else searches.strategy_names(strategies)
     asked = searches.Asked(names, budget_epochs, trial_epochs, derivations)
     if strategies is not None:
-        searches.refuse(found=found, baselines=baselines, epochs=epochs, folds=folds)
+        searches.refuse(found=found, baselines=baselines, epochs=epochs, folds=folds, ensemble=ensemble)
     prepared = prepare_run("compare", with_folds(context.params), name=("strategies" if names else "compare",))
     asked = asked.with_saved(prepared.saved_options.get("strategies"))
     if not asked.names:

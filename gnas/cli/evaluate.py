@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gnas.cli import options as o
-from gnas.cli.predict import Network, SkipBad, WhichSeed
+from gnas.cli.predict import AverageSeeds, Network, SkipBad, WhichSeed
 from gnas.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def evaluate(
     ],
     network: Network = None,
     seed: WhichSeed = None,
+    average_seeds: AverageSeeds = False,
     device: o.Device = None,
     skip_bad: SkipBad = False,
     data_root: o.DataRoot = None,
@@ -48,6 +49,7 @@ def evaluate(
             device=choose_device(device),
             name=network,
             seed=seed,
+            average_seeds=average_seeds,
             data_root=data_root,
             skip_bad=skip_bad,
             on_progress=on_progress,

@@ -75,12 +75,10 @@ def run_search_folds(prepared: PreparedRun, data_root: Any) -> None:
             should_stop=work.should_stop,
             runner=prepared.runner,
         )
-    folder = str(prepared.folder)
     if found.genotype is not None:
         show.show_network(prepared.screen, found.genotype, f"fold {found.best}")
     show.show_answer(prepared.screen, prepared.folder)
-    more = ["gnas", "export", folder], ["gnas", "predict", folder, "DATA", "-o", "predictions.csv"]
-    _show_folds(prepared, found, *more)
+    _show_folds(prepared, found, *show.list_next_steps(str(prepared.folder), prepared.benchmark.task))
 
 
 def run_compare_folds(prepared: PreparedRun, data_root: Any, entries: Sequence[Candidate]) -> None:

@@ -14,6 +14,7 @@ from gnas.cli.screen import Screen
 EXAMPLES = {
     "predict": (
         "gnas predict runs/molecules-single-level-seed0 new_molecules.csv -o predictions.csv",
+        "gnas predict runs/molecules-race-seed0 new_molecules.csv --network ensemble",
         "gnas predict exported new_molecules.csv -o predictions.csv --device cpu",
     ),
     "export": (
@@ -29,6 +30,9 @@ Network = Annotated[
 WhichSeed = Annotated[
     int | None, typer.Option(metavar="N", help="Which of its trainings. Default: the best by validation.")
 ]
+AverageSeeds = Annotated[
+    bool, typer.Option("--average-seeds", help="The mean over all seeds of the network, with its spread.")
+]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Leave out SMILES that do not parse, or with atoms the network never saw.")
 ]
@@ -42,6 +46,7 @@ def predict(
     ),
     network: Network = None,
     seed: WhichSeed = None,
+    average_seeds: AverageSeeds = False,
     device: o.Device = None,
     skip_bad: SkipBad = False,
     data_root: o.DataRoot = None,
@@ -64,6 +69,7 @@ def predict(
             out,
             name=network,
             seed=seed,
+            average_seeds=average_seeds,
             device=choose_device(device),
             data_root=data_root,
             skip_bad=skip_bad,

@@ -10,13 +10,13 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load as parse_tensors
 from torch import Tensor
 
 from gnas.arch.architecture import Architecture
@@ -27,16 +27,17 @@ from gnas.data.benchmark import Benchmark
 from gnas.data.checks import check_task
 from gnas.data.encoding import Encoding
 from gnas.errors import InputError, choose, located
-from gnas.files import read_json
+from gnas.files import check_inside, read_bytes, read_json
 from gnas.model.build import build_network
+from gnas.model.ensemble import Ensemble
 from gnas.model.export_weights import exported_views
 from gnas.model.network import GraphModule
 from gnas.model.stage import OperationTypes
 from gnas.model.task import Task, higher_is_better
 from gnas.run import checkpoint, layout
-from gnas.run.layout import MODEL, WEIGHTS
+from gnas.run.layout import ENSEMBLE, MODEL, WEIGHTS
 from gnas.run.record import TrainingFigures, read_run_json
-from gnas.run.words import SPACE, name_metric
+from gnas.run.words import SPACE, count, name_metric
 
 MOST_CHANNELS = 65_536
 READERS: dict[str, Callable[[Mapping[str, Any]], Architecture]] = {
@@ -66,10 +67,27 @@ class TrainedInfo:
     def title(self) -> str:
         """The network in words: its name, its seed, and the validation metric it was chosen by."""
         words = [self.name, *([f"seed {self.seed}"] if self.seed is not None else [])]
+        if self.members:
+            words = [f"{self.name} of {count(len(self.members), 'network')}"]
+        elif self.seed is None and self.results:
+            words = [f"{self.name}, mean over {count(len(self.results), 'seed')}"]
         result = self.results.get(self.seed) if self.seed is not None else None
         if result is not None:
             words.append(f"validation {name_metric(result.metric, result.val)}".replace(SPACE, " "))
         return ", ".join(words)
+
+    @property
+    def members(self) -> list[dict[str, Any]]:
+        """Of an ensemble: the name, the seed, the weight in the vote and the validation metric of each network."""
+        if self.description.get("kind") != ENSEMBLE:
+            return []
+        members = self.description.get("members")
+        right = isinstance(members, list) and all(
+            isinstance(one, dict) and _is_share(one.get("weight")) for one in members
+        )
+        if not members or not right:
+            raise InputError(f"{self.folder / MODEL}: an ensemble needs members, each with a weight above 0")
+        return list(members)
 
     @property
     def exported(self) -> bool:
@@ -80,6 +98,10 @@ class TrainedInfo:
         """How raw columns became tensors; None where the data came as tensors."""
         values = self.description.get("encoding")
         return None if values is None else Encoding.from_dict(values)
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and 0 < value <= 1
 
 
 # -- a network as plain data, and back -----------------------------------------------------------------------------
@@ -158,6 +180,28 @@ def load_model(
     only one network: ``name`` plays no part.
     """
     info = find_model(folder, name, seed)
+    if info.members:
+        places = [layout.member_folder(info.folder, number) for number in range(1, len(info.members) + 1)]
+        networks = [_load_network(find_model(place), operations) for place in places]
+        return Ensemble(networks, [one["weight"] for one in info.members]).eval(), info
+    return _load_network(info, operations), info
+
+
+def load_average(
+    folder: str | Path, name: str | None = None, seed: int | None = None, *, operations: OperationTypes | None = None
+) -> tuple[GraphModule, TrainedInfo]:
+    """The mean over all seeds of a network of a run, as an ensemble in which all count the same."""
+    info = find_model(folder, name)
+    if seed is not None:
+        raise InputError(f"seed {seed} and the mean over all seeds do not go together; give one of them")
+    places = {one: layout.seed_folder(info.folder.parent, one) for one in sorted(info.results)}
+    if len(places) < 2 or not all((place / MODEL).is_file() for place in places.values()):
+        raise InputError(f"{folder}: {info.name} has one training here, and a mean over seeds needs several (--seeds)")
+    networks = [load_model(place, operations=operations)[0] for place in places.values()]
+    return Ensemble(networks, [1.0] * len(networks)).eval(), replace(info, seed=None)
+
+
+def _load_network(info: TrainedInfo, operations: OperationTypes | None) -> GraphModule:
     file = info.folder / WEIGHTS
     tensors = _read_exported(file) if info.exported else checkpoint.load(file)
     with located(str(info.folder / MODEL)):
@@ -168,12 +212,14 @@ def load_model(
     with torch.no_grad():
         for key, place in _named(model, info.exported).items():
             place.copy_(tensors[key])
-    return model, info
+    return model
 
 
 def find_model(folder: str | Path, name: str | None = None, seed: int | None = None) -> TrainedInfo:
     """The folder of the network that ``load_model`` takes, and its description."""
     path = Path(folder)
+    if layout.is_run(path):
+        check_inside(path)
     if (path / MODEL).is_file():
         return _only_model(path, seed)
     names = layout.list_networks(path)
@@ -221,8 +267,10 @@ def default_network(folder: str | Path, found_only: bool = False, recipes: Colle
 
 
 def _is_hand_made(training: Path, recipes: Collection[str]) -> bool:
-    """Whether the network is a hand-made one that ``recipes`` does not name."""
+    """Whether the network is a hand-made one that ``recipes`` does not name, or an ensemble with such a member."""
     described = _read_json(training / MODEL) if (training / MODEL).is_file() else {}
+    if described.get("kind") == ENSEMBLE:
+        return any(_is_hand_made(member, recipes) for member in training.glob("member_*"))
     return described.get("kind") == "baseline" and described.get("baseline") not in recipes
 
 
@@ -287,7 +335,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _read_exported(path: Path) -> dict[str, Tensor]:
     try:
-        return load_file(path)
+        return parse_tensors(read_bytes(path))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (SafetensorError, OSError, ValueError) as error:

@@ -17,6 +17,7 @@ from gnas.data.rows import MOST_PREDICTED_ROWS, index_rows, to_csv
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.model.encodings import fill_encodings
+from gnas.model.ensemble import Ensemble
 from gnas.model.network import GraphModule
 from gnas.model.task import Task
 from gnas.training.sampling import open_store
@@ -31,7 +32,8 @@ class Predictions:
     ``index`` identifies the rows: the graph (for molecules its SMILES too) and, within it, the node, or the edge with its two
     ends. All numbers count from 0.
     ``values`` holds probabilities of classes or labels, or predicted targets in their own unit; ``names`` names them.
-    ``notes`` name the inputs that were left out. ``network`` is the network that predicts, with its seed.
+    ``notes`` name the inputs that were left out. ``network`` is the network that predicts, with its seed. Of several networks
+    that predict together, ``spread`` holds the standard deviation of each value over them; None for a single one.
     """
 
     kind: str
@@ -40,6 +42,7 @@ class Predictions:
     values: np.ndarray = field(repr=False)
     notes: tuple[str, ...] = ()
     network: str = ""
+    spread: np.ndarray | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -69,9 +72,18 @@ class Predictions:
         """``prediction`` and a ``p_NAME`` for each class or label; of several regression targets ``prediction_NAME``."""
         values = self.values.T.tolist()
         if self.kind == "regression":
-            return dict(zip(_name_columns("prediction", self.names), values, strict=True))
+            return dict(zip(_name_columns("prediction", self.names), values, strict=True)) | self._spread_columns()
         chances = {f"p_{name}": column for name, column in zip(self.names, values, strict=True)}
+        chances |= self._spread_columns()
         return {"prediction": self.labels, **chances} if self.kind == "classification" else chances
+
+    def _spread_columns(self) -> dict[str, list[float]]:
+        """``spread``: of the predicted value, or of the probability of the predicted class; of several ``spread_NAME``."""
+        if self.spread is None:
+            return {}
+        if self.kind == "classification":
+            return {"spread": np.take_along_axis(self.spread, self.classes[:, None], 1)[:, 0].tolist()}
+        return dict(zip(_name_columns("spread", self.names), self.spread.T.tolist(), strict=True))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The rows of the table, in the order of ``columns``."""
@@ -97,8 +109,10 @@ def infer(
 ) -> Tensor:
     """Probabilities, or targets in their own unit: one row for each graph, node or edge of the set, in its order.
 
-    ``in_split`` gives the rows of the split alone, where several splits share graphs.
+    ``in_split`` gives the rows of the split alone, where several splits share graphs. Of an ensemble they are the means.
     """
+    if isinstance(model, Ensemble):
+        return infer_spread(model, graphs, device, batch_size, on_progress, in_split=in_split)[0]
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; it must be at least 1")
     graphs = fill_encodings(graphs, model.task)
@@ -115,6 +129,28 @@ def infer(
         if on_progress is not None:
             on_progress("predicting, batches", number, len(plan))
     return torch.cat(found)
+
+
+def infer_spread(
+    model: GraphModule,
+    graphs: GraphSet,
+    device: torch.device | str = "cpu",
+    batch_size: int = 128,
+    on_progress: Progress | None = None,
+    *,
+    in_split: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """What :func:`infer` returns, and its standard deviation over the members of an ensemble; None for a single network."""
+    if not isinstance(model, Ensemble):
+        return infer(model, graphs, device, batch_size, on_progress, in_split=in_split), None
+    graphs = fill_encodings(graphs, model.task)  # once for all members
+    every = [infer(one, graphs, device, batch_size, on_progress, in_split=in_split) for one in model.networks()]
+    return model.average(every), model.spread(every)
+
+
+def find_known(y: Tensor) -> Tensor:
+    """Rows with a target: of several, one at least."""
+    return torch.isfinite(y.reshape(len(y), -1)).any(1) if y.is_floating_point() else y.reshape(-1) >= 0
 
 
 def as_device(device: torch.device | str) -> torch.device:
@@ -145,9 +181,10 @@ def predict_splits(model: GraphModule, benchmark: Benchmark, device: torch.devic
     names = output_names(model.task, benchmark.encoding)
     columns: dict[str, list[Any]] = {}
     for split, graphs in splits.items():
-        values = infer(model, graphs, device, batch_size, in_split=True).double().numpy()
+        values, spread = infer_spread(model, graphs, device, batch_size, in_split=True)
         index = {name: column.numpy() for name, column in index_rows(graphs, in_split=True).items() if name != "edge"}
-        found = Predictions(model.task.kind, names, index, values)
+        around = None if spread is None else spread.double().numpy()
+        found = Predictions(model.task.kind, names, index, values.double().numpy(), spread=around)
         part = {name: column.tolist() for name, column in index.items()}
         part |= {"split": [split] * len(found), **target_columns(graphs.targets(), names, model.task.kind)}
         for name, column in {**part, **found.predicted_columns()}.items():

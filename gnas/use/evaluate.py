@@ -15,15 +15,15 @@ from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.model.metrics import compute_metrics, name_per_target
 from gnas.model.network import GraphModule
-from gnas.run.models import load_model
+from gnas.run.models import load_average, load_model
 from gnas.training.evaluation import evaluate as evaluate_split
-from gnas.training.prediction import Progress, infer, output_names
+from gnas.training.prediction import Progress, find_known, infer, output_names
 from gnas.use.reading import read_graphs
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics of a network over the rows (graphs, nodes or edges) that have a target.
+    """Metrics of a network over the rows (graphs, nodes, edges or pairs) that have a target.
 
     ``metrics`` holds all metrics of the task by name, None where the targets do not define one: a label of which only one
     class is known has no ROC-AUC. ``per_target`` holds the same for each target, label or class; it is empty for a single
@@ -64,6 +64,7 @@ def evaluate(
     *,
     name: str | None = None,
     seed: int | None = None,
+    average_seeds: bool = False,
     data_root: str | Path | None = None,
     skip_bad: bool = False,
     on_progress: Progress | None = None,
@@ -83,7 +84,7 @@ def evaluate(
         model: a run folder or an exported model, or a network.
         graphs: for a folder, data in any form that the network's data may come in (``"test.csv"``, a folder of tables, PyG
             objects), or a benchmark, whose test split is used. For a network, a split of a benchmark.
-        options: for a folder, ``name``, ``seed``, ``data_root``, ``skip_bad`` and ``on_progress`` as in
+        options: for a folder, ``name``, ``seed``, ``average_seeds``, ``data_root``, ``skip_bad`` and ``on_progress`` as in
             :func:`gnas.use.predict.predict`.
 
     Returns:
@@ -103,21 +104,22 @@ def _evaluate_folder(
     *,
     name: str | None = None,
     seed: int | None = None,
+    average_seeds: bool = False,
     data_root: str | Path | None = None,
     skip_bad: bool = False,
     on_progress: Progress | None = None,
 ) -> Evaluation:
-    model, info = load_model(folder, name, seed)
+    model, info = load_average(folder, name, seed) if average_seeds else load_model(folder, name, seed)
     task = model.task
     new = read_graphs(data, task, info.encoding, data_root, targets=True, skip_bad=skip_bad)
     y = new.graphs.targets()
-    known = _find_known(y)
+    known = find_known(y)
     if not known.any():
         raise InputError(f"none of {len(y):,} rows has a target; an evaluation needs labelled rows")
     values = infer(model, new.graphs, device, batch_size, on_progress, in_split=True)[known]
     y = y[known]
     names = output_names(task, info.encoding)
-    found = compute_metrics(task.kind, values, y)
+    found = compute_metrics(task.metric_kind, values, y)
     counts = _count_targets(y, names)
     return Evaluation(
         network=info.title,
@@ -129,11 +131,6 @@ def _evaluate_folder(
         counts=counts,
         notes=(*new.notes, *(_note_absent_classes(counts) if task.kind == "classification" else ())),
     )
-
-
-def _find_known(y: Tensor) -> Tensor:
-    """Rows with a target: of several, one at least."""
-    return torch.isfinite(y.reshape(len(y), -1)).any(1) if y.is_floating_point() else y.reshape(-1) >= 0
 
 
 def _count_targets(y: Tensor, names: tuple[str, ...]) -> dict[str, int]:

@@ -14,8 +14,8 @@ from gnas.data.rows import index_rows
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.model.network import GraphModule
-from gnas.run.models import load_model
-from gnas.training.prediction import Predictions, Progress, infer, output_names
+from gnas.run.models import load_average, load_model
+from gnas.training.prediction import Predictions, Progress, infer_spread, output_names
 from gnas.use.reading import NewGraphs, read_graphs
 
 
@@ -26,6 +26,7 @@ def predict(
     *,
     name: str | None = None,
     seed: int | None = None,
+    average_seeds: bool = False,
     device: torch.device | str = "cpu",
     batch_size: int = 128,
     data_root: str | Path | None = None,
@@ -39,16 +40,18 @@ def predict(
         data: graphs in any form the network's data may come in (a CSV of SMILES, a folder of tables, PyG objects, SMILES
             texts), with or without targets; or a benchmark, by name or as a bundle, whose test split is used.
         out: a CSV file to write; an existing file is replaced only with ``force``.
-        name: one of the networks of the run; the found one is called ``gnas``. By default the best by validation, found or
-            hand-made.
+        name: one of the networks of the run; the found one is called ``gnas``, the ensemble ``ensemble``. By default the best
+            by validation.
         seed: the seed of its training; by default the one with the best validation metric.
+        average_seeds: the mean over all seeds of the network. The predictions have a ``spread`` then, as those of an
+            ensemble have: the standard deviation over the networks.
         skip_bad: leave out SMILES that do not parse, or have atoms or bonds the network does not know; the ``graph`` of
             the other rows still counts all of them.
         on_progress: called after each batch with the stage, the number of batches done and their total.
     """
     if out is not None:
         _check_free(Path(out), force)
-    model, info = load_model(folder, name, seed)
+    model, info = load_average(folder, name, seed) if average_seeds else load_model(folder, name, seed)
     new = read_graphs(data, model.task, info.encoding, data_root, skip_bad=skip_bad)
     result = predict_graphs(model, new, info.encoding, device, batch_size, on_progress)
     result = replace(result, network=info.title)
@@ -73,13 +76,18 @@ def predict_graphs(
 ) -> Predictions:
     """Predictions of ``model`` for these graphs."""
     graphs, order, task = new.graphs, new.order, model.task
-    values, index = infer(model, graphs, device, batch_size, on_progress), index_rows(graphs)
+    every, index = infer_spread(model, graphs, device, batch_size, on_progress), index_rows(graphs)
+    tensors = [one for one in every if one is not None]
     if graphs.mask is not None:
-        values, index = values[graphs.mask], {key: column[graphs.mask] for key, column in index.items()}
+        mask = graphs.mask
+        tensors, index = [one[mask] for one in tensors], {key: column[mask] for key, column in index.items()}
     if order is not None:
         back = torch.argsort(order)
-        values, index = values[back], {**{key: column[back] for key, column in index.items()}, "edge": index["edge"]}
+        tensors = [one[back] for one in tensors]
+        index = {**{key: column[back] for key, column in index.items()}, "edge": index["edge"]}
     table = {key: column.numpy() for key, column in index.items()}
     if new.smiles:
         table["smiles"] = np.array(new.smiles, dtype=object)
-    return Predictions(task.kind, output_names(task, encoding), table, values.double().numpy(), new.notes)
+    values, *spread = (one.double().numpy() for one in tensors)
+    names = output_names(task, encoding)
+    return Predictions(task.kind, names, table, values, new.notes, spread=spread[0] if spread else None)
