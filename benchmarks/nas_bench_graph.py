@@ -108,6 +108,10 @@ class Table:
         made = [TableCandidate(LINKS.index("0123"), (kind,) * 4, "hand-made") for kind in range(len(OPERATIONS) - 2)]
         return [one for one in made if one.key in self.accuracies]
 
+    def derive(self) -> list[TableCandidate]:
+        """No supernet was trained for the tables."""
+        return []
+
     def fit_width(self, candidate: TableCandidate) -> TableCandidate:
         return candidate
 

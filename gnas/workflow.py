@@ -17,6 +17,7 @@ import torch
 from gnas.arch.architecture import Architecture
 from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.arch.hand_made import HandMade
+from gnas.compare.ensemble import add_ensemble
 from gnas.compare.finalists import LeaderKeeper, best_hand_made, pick_finalists, remove_so_far, take_over
 from gnas.compare.networks import Candidate, Training, compare
 from gnas.data.benchmark import PATIENCE, Benchmark
@@ -68,7 +69,7 @@ def chosen_strategy(settings: Settings, name: str | None = None) -> SearchStrate
     if name == "race":  # which trains as the training does
         seeds = settings.training.seeds
         budget = {"training": train_config(settings), "train_seed": seeds[0], "train_seeds": len(seeds)}
-        budget["max_weights"] = settings.training.budget
+        budget |= {"max_weights": settings.training.budget, "ensemble": settings.training.ensemble}
     return strategy(name, **{**budget, **settings.search.options_for(name)})
 
 
@@ -184,6 +185,16 @@ def discover(
             should_stop=should_stop,
             runner=runner,
         )
+        board = add_ensemble(
+            board,
+            benchmark,
+            settings.training.ensemble,
+            run.path,
+            seed=settings.training.seeds[0],
+            search=result,
+            device=device,
+            batch_size=settings.training.batch_size,
+        )
         run.write_json("result", {"search": result.to_dict(), "leaderboard": board.to_dict()})
     return Discovery(run.path, result, board)
 
@@ -206,7 +217,7 @@ def race_entries(
     """
     race = chosen_strategy(settings)
     assert isinstance(race, Race)
-    config = replace(race.protocol(), epochs=int(result.finalists[0]["training"]["epochs"]))
+    config = replace(race.protocol(), **result.finalists[0]["training"])
     finalists = pick_finalists(result.finalists)
     for one in finalists:
         training = Training(benchmark, one.entry, config, settings.training.seeds[0], run.path)

@@ -19,6 +19,7 @@ from gnas.cli.prepare import join_processes
 from gnas.errors import InputError
 from gnas.model.stacked import StackedBatchNorm
 from gnas.run.folder import Run
+from gnas.strategies import strategy
 
 HERE = Path(__file__).parent / "helpers"
 EXACT = 1e-9  # everything is float64
@@ -99,7 +100,20 @@ def test_the_first_process_opens_the_folder_and_tells_the_others(ranks: list) ->
 
 
 def test_the_command_line_under_torchrun(tmp_path: Path) -> None:
-    words = ["search", "molecules-mini", "--cells", "1", "--channels", "4", "--search-epochs", "1", "--epochs", "1"]
+    words = [
+        "search",
+        "molecules-mini",
+        "--strategy",
+        "single-level",
+        "--cells",
+        "1",
+        "--channels",
+        "4",
+        "--search-epochs",
+        "1",
+        "--epochs",
+        "1",
+    ]
     words += ["--seeds", "41", "--baselines", "none", "--sync-bn", "--track", "none", "--json", "--out", "run"]
     done = launch("-m", "gnas", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -117,6 +131,8 @@ def test_many_runs_are_not_for_torchrun(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setenv(name, value)
     with pytest.raises(InputError, match="torchrun is for search and train"):
         join_processes("depth", torch.device("cpu"))
+    with pytest.raises(InputError, match="a race is many runs, torchrun is for one large run"):
+        strategy("race", trials=1).search(None, None)
 
 
 def test_alone_nothing_is_exchanged() -> None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from gnas.arch.architecture import Architecture
 from gnas.arch.gap import genotype
 from gnas.arch.genotype import Genotype
+from gnas.arch.hand_made import HandMade
 from gnas.arch.stack import DEFAULT, Stack
 from gnas.errors import choose
 
@@ -47,3 +49,26 @@ def recipe(name: str, num_cells: int = 4) -> Genotype:
     """
     found = RECIPES[choose(name, RECIPES, "recipe")]
     return replace(genotype(found.formula, num_cells, "bare"), stack=found.stack)
+
+
+def as_genotype(architecture: Architecture) -> Genotype | None:
+    """The genotype of a found network or of a recipe; None for other networks.
+
+    >>> as_genotype(HandMade("gin+", 2)) == recipe("gin+", 2)
+    True
+    """
+    if isinstance(architecture, HandMade):
+        return recipe(architecture.name, architecture.num_layers) if architecture.name in RECIPES else None
+    return architecture if isinstance(architecture, Genotype) else None
+
+
+def as_hand_made(genotype: Genotype) -> Architecture:
+    """The hand-made network whose recipe this genotype is, or the genotype itself.
+
+    >>> as_hand_made(recipe("gin+", 2))
+    HandMade(name='gin+', num_layers=2, channels=None, budget=None, options={})
+    """
+    for name in RECIPES:
+        if recipe(name, len(genotype)) == genotype:
+            return HandMade(name, len(genotype))
+    return genotype

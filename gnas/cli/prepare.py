@@ -16,7 +16,15 @@ from gnas import distributed
 from gnas.cli.place import Place, run_name
 from gnas.cli.progress import count_progress
 from gnas.cli.screen import Screen
-from gnas.cli.settings import check_settings, data_options, default_preset, resolve_settings, setting_options
+from gnas.cli.settings import (
+    DEFAULT_SECONDS,
+    check_settings,
+    data_options,
+    default_preset,
+    lacks_limit,
+    resolve_settings,
+    setting_options,
+)
 from gnas.cli.workers import check_workers, fetch
 from gnas.data import NAMES, Benchmark, load
 from gnas.data.describe import describe_benchmark
@@ -82,7 +90,7 @@ def prepare_run(
     first = join_processes(job, device)
     screen = Screen(options["as_json"], options["quiet"]) if first else Screen(quiet=True)
     trackers = find_trackers(options["track"] if first else "none")
-    usual, why = default_preset(dataset, device)
+    usual, why = default_preset(job, dataset, device, options.get("strategy"))
     given = setting_options(options) if given is None else given
     given = {**given, "data": data_options(options["target"], options["data"], options.get("sample_neighbors")) or None}
     preset, file, changes = options["preset"], options["settings"], list(options["change"] or ())
@@ -101,12 +109,20 @@ def prepare_run(
     saved = distributed.from_first(lambda: place.saved) if file is None else read_command(file)
     if saved and file is None:
         settings = resolve_settings(usual, preset, None, saved.get("settings"), given, changes)
+    unlimited = not saved and lacks_limit(settings)
+    if unlimited:
+        settings = settings.changed({"search.max_seconds": DEFAULT_SECONDS})
     if options.get("sync_bn"):
         settings = with_shared_norms(settings)
     check_settings(settings)
     named = preset or file or recipe or place.resumed
     screen.pair("run", f"{place.folder}{' (resumed)' if place.resumed else ''}")
     screen.pair("with", f"preset {settings.preset}{'' if named else f' ({why})'}, {describe_device(device)}")
+    if unlimited:
+        screen.pair(
+            "time",
+            f"{DEFAULT_SECONDS / 60:g} minutes; --time 30m for another limit, --trials N for a number of networks",
+        )
     if recipe and not place.resumed:
         screen.pair("recipe", f"{recipe.stem}, as in our results; --preset NAME for another")
     earlier = find_earlier_input(place.folder) if place.resumed else {}

@@ -37,6 +37,7 @@ def search(
     batch: o.Batch = None,
     seeds: o.Seeds = None,
     budget: o.Budget = None,
+    ensemble: o.Ensemble = None,
     baselines: o.Baselines = None,
     change: o.Change = None,
     target: o.Target = None,
@@ -104,13 +105,10 @@ def run_search(prepared: PreparedRun) -> None:
     show.show_answer(screen, prepared.folder)
     show.show_leaderboard(screen, found.leaderboard)
     report = write_report(prepared.folder)
-    folder = str(prepared.folder)
-    show.show_next_steps(
-        screen, report, ["gnas", "export", folder], ["gnas", "predict", folder, "DATA", "-o", "predictions.csv"]
-    )
+    show.show_next_steps(screen, report, *show.list_next_steps(str(prepared.folder), prepared.benchmark.task))
     screen.result(
         {
-            "run": folder,
+            "run": str(prepared.folder),
             "dataset": benchmark.name,
             "preset": settings.preset,
             "device": str(prepared.device),

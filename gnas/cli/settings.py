@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from gnas import distributed
 from gnas.data.benchmarks import PUBLISHED
 from gnas.errors import InputError
 from gnas.model.baselines import HAND_MADE, check_name
@@ -16,14 +17,27 @@ from gnas.plugins import check_plugin
 from gnas.run.settings import Settings, is_setting, read_settings
 from gnas.workflow import chosen_strategy, train_config
 
+DEFAULT_SECONDS = 300.0  # of a race without a limit
 
-def default_preset(dataset: str, device: torch.device) -> tuple[str, str]:
-    """The preset of a command that names none, and the reason."""
+
+def default_preset(job: str, dataset: str, device: torch.device, strategy: str | None = None) -> tuple[str, str]:
+    """The preset of a command that names none, and the reason.
+
+    A search is a race, unless it names another strategy or ``torchrun`` started it.
+    """
+    races = strategy == "race" or (strategy is None and not distributed.launched())
+    usual = "wide" if job == "search" and races else "fast"
     if dataset not in PUBLISHED:
-        return "fast", "the default here; --preset paper for the paper's protocol"
-    if device.type == "cuda":
+        return usual, "the default here; --preset paper for the paper's protocol"
+    if device.type == "cuda" and strategy != "race":
         return "paper", "one of the paper's datasets, on a GPU"
-    return "fast", "no GPU; --preset paper for the paper's protocol"
+    return usual, "no GPU; --preset paper for the paper's protocol" if device.type != "cuda" else "for races"
+
+
+def lacks_limit(settings: Settings) -> bool:
+    """Whether the settings are those of a race that nothing limits."""
+    limits = {"max_seconds", "max_epochs", "trials"}
+    return settings.search.strategy == "race" and limits.isdisjoint(settings.search.options_for("race"))
 
 
 def resolve_settings(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 OPTIMIZERS = ("adam", "adamw")
 SCHEDULES = ("plateau", "cosine", "restarts")
-CYCLES, GROWTH = 4, 3  # of `restarts`: cosines, and how many times as many epochs there are at the end of the next one
+GROWTH = 3  # of `restarts`: how many times as many epochs there are at the end of the next cosine
 PRECISIONS = ("float32", "tf32", "bf16")
 ENGINES = ("auto", "eager", "graph", "compiled")  # how a step is run: see gnas/training/engine.py
 
@@ -37,10 +37,11 @@ class TrainConfig:
     weight_decay: float = setting(0.0, "decoupled with `adamw`", at_least=0, at_most=1e6)
     schedule: str = setting(
         "plateau",
-        "`plateau`: reduce the rate on a plateau, stop below `min_lr`; `cosine` over `epochs`; `restarts`: up to four "
-        "cosines one after the other, which end after 1/27, 1/9, 1/3 and all of `epochs`",
+        "`plateau`: reduce the rate on a plateau, stop below `min_lr`; `cosine` over `epochs`; `restarts`: `cycles` "
+        "cosines one after the other, which end after ..., 1/27, 1/9, 1/3 and all of `epochs`",
         choices=SCHEDULES,
     )
+    cycles: int = setting(4, "cosines of `restarts`", at_least=1, at_most=8)
     factor: float = setting(0.5, "of the rate on a plateau", at_least=1e-6, at_most=1 - 1e-6)  # 1 would never end
     patience: int = setting(10, "epochs without a lower validation loss before the rate is reduced", at_least=0)
     min_lr: float = setting(1e-5, "a training on a plateau ends below this rate", at_least=0, at_most=1e6)
@@ -75,7 +76,7 @@ class TrainConfig:
         >>> TrainConfig(epochs=60).cycle_ends()
         (2, 7, 20, 60)
         """
-        ends = (round(self.epochs / GROWTH**number) for number in reversed(range(CYCLES)))
+        ends = (round(self.epochs / GROWTH**number) for number in reversed(range(self.cycles)))
         return tuple(dict.fromkeys(max(end, 1) for end in ends))
 
     def with_(self, **changes: Any) -> TrainConfig:

@@ -69,7 +69,7 @@ class SearchSettings:
 
     strategy: str = setting(
         "single-level",
-        "`single-level`, `darts1`, `darts2`, `random`, `evolution`, `graphnas`, or one of another package",
+        "`race`, `single-level`, `darts1`, `darts2`, `random`, `evolution`, `graphnas`, or one of another package",
     )
     seed: int = setting(0, "seed of the search", at_least=0)
     epochs: int = setting(50, "epochs of the supernet, or of each trial", at_least=1)
@@ -128,6 +128,11 @@ class TrainingSettings(TrainConfig):
         "they have their defaults, `weight_decay` 5e-4, `ema` 0.98, `epoch_steps` 7 and `search.epoch_steps` 5",
         at_least=0,
         below=1,
+    )
+    ensemble: int = setting(
+        0,
+        "most networks of an ensemble, chosen on validation among all that were trained; `0`: no ensemble",
+        at_least=0,
     )
     output: str = setting(
         "",
@@ -193,7 +198,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "variant": "bare",
             "filters": ("identity", "sparse", "dense"),
             "aggregators": (*_WIDER, "std"),
-            "messages": ("plain", "edge", "gated", "attention"),
+            "messages": ("plain", "edge", "gated", "attention", "pair"),
             "ffn": (True, False),
             "mlp": (1, 2),
             "edges": ("updated", "kept"),
@@ -203,6 +208,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "seeds": (41,),
             "epochs": 100,
             "batch_size": 32,
+            "lr": 2e-3,
             "optimizer": "adamw",
             "weight_decay": 1e-5,
             "schedule": "cosine",
@@ -254,7 +260,7 @@ class Settings:
         """Settings from a preset, a file and overrides; what comes later wins.
 
         Args:
-            preset: ``paper``, ``fast`` or ``strong``. A file may name another one.
+            preset: ``paper``, ``wide``, ``fast`` or ``strong``. A file may name another one.
             file: a YAML file or a run folder; see :func:`read_settings`.
             overrides: groups (``training={"lr": 0.01}``) or single settings (``lr=0.01``); None means not set.
         """
@@ -322,12 +328,13 @@ class Settings:
     def training_dict(self) -> dict[str, Any]:
         """The settings that a training depends on, for the file of a run that does not search."""
         space = {"cells": self.space.cells, "channels": self.space.channels}
-        training = {"seeds": list(self.training.seeds), **self.protocol_dict()["training"]}
+        own = {"seeds": list(self.training.seeds), "ensemble": self.training.ensemble}
+        training = {**own, **self.protocol_dict()["training"]}
         return {"preset": self.preset, "space": space, "training": training, **self._data()}
 
     def protocol_dict(self) -> dict[str, Any]:
         """The settings that every training of one network shares."""
-        other = ("baselines", "output", "seeds")
+        other = ("baselines", "ensemble", "output", "seeds")
         return {"training": {name: value for name, value in _plain(self.training).items() if name not in other}}
 
     def differences(self) -> dict[str, Any]:

@@ -13,8 +13,11 @@ from itertools import combinations
 from typing import Any
 
 from gnas.arch.architecture import Architecture, read_architecture
+from gnas.arch.branches import read_branches
 from gnas.arch.genotype import Genotype
 from gnas.arch.hand_made import HandMade
+from gnas.arch.operation import split_operation
+from gnas.arch.recipes import as_genotype
 from gnas.errors import InputError
 from gnas.model.build import build_network
 from gnas.model.network import GraphModule
@@ -110,23 +113,36 @@ class RaceCandidate:
         A choice that is made once for the whole network is 0 or 1. One that each cell makes is the share of the cells.
         """
         made = self.architecture
-        kind = made.name if isinstance(made, HandMade) else "found"
+        genotype = as_genotype(made)
         named = {
-            "kind": kind,
+            "kind": made.name if genotype is None and isinstance(made, HandMade) else "cells",
             "layers": len(made.formulas()),
             "lr": self.lr,
             "dropout": self.dropout,
             "readout": self.readout,
             "size": self.size,
         }
-        around = made.stack.to_dict() if isinstance(made, Genotype) else {}
+        around = genotype.stack.to_dict() if genotype is not None else {}
         single = [f"{name}={value}" for name, value in {**named, **around}.items()]
         found = dict.fromkeys(single, 1.0) | {f"{a}&{b}": 1.0 for a, b in combinations(single, 2)}
-        return found | (_cell_features(made) if isinstance(made, Genotype) else {})
+        return found if genotype is None else {**found, **_use_features(genotype), **_cell_features(genotype)}
+
+
+def _use_features(genotype: Genotype) -> Features:
+    """Share of the cells that use an aggregation, an aggregator or a message at all, and how many aggregations they have."""
+    counts: Counter[str] = Counter()
+    for cell in genotype:
+        used = set(cell.aggregations())
+        pairs = {split_operation(name) for name in used}
+        counts.update({f"uses {name}" for name in used} | {f"aggregator {one}" for one, _ in pairs})
+        counts.update({f"message {one}" for _, one in pairs} | {f"aggregations {len(used)}"})
+    return {name: count / len(genotype) for name, count in counts.items()}
 
 
 def _cell_features(genotype: Genotype) -> Features:
-    """Each node's operation and source, and each pair of an operation and the one that it reads."""
+    """Each node's operation and source, and each pair of an operation and the one that it reads; nothing for branches."""
+    if all(read_branches(cell) is not None for cell in genotype):
+        return {}
     counts: Counter[str] = Counter()
     for cell in genotype:
         by_target = {link.target: link for link in cell.links}

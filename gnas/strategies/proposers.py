@@ -8,33 +8,38 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
+from gnas.arch.branches import BranchSpace
 from gnas.arch.genotype import Genotype
 from gnas.arch.hand_made import HandMade
+from gnas.arch.recipes import as_genotype, as_hand_made
 from gnas.arch.space import SearchSpace
 from gnas.arch.stack import READOUTS
 from gnas.errors import InputError
 from gnas.model.baselines import HAND_MADE
 from gnas.model.build import build_network, width_of
+from gnas.model.encoder import list_encodings
 from gnas.model.stage import OperationTypes
 from gnas.model.task import Task
 from gnas.strategies.candidate import RaceCandidate, without_edge_warning
 from gnas.strategies.predictor import RidgePredictor
 
-ZOO = (
-    *("gatedgcn", "gin", "gcn", "gatedgcn+", "gin+", "pna+", "gcn+"),
-    *("graphsage", "gatv2", "gine", "pna", "gat", "monet", "mlp"),
+ZOO = (  # those that win most often first: a race with little time sees no others
+    *("gatedgcn+", "gin+", "gatedgcn", "pna+", "gin", "gcn+", "gcn"),
+    *("gine", "graphsage", "pna", "gatv2", "gat", "monet", "mlp"),
 )
-DRAWN = 3  # of the first candidates every third is a random draw
+FIRST = 9  # candidates before the predictor has its turns, two thirds of them hand-made
 RATES, DROPOUTS, SIZES = (1 / 3, 1.0, 3.0), (0.0, 0.1, 0.2), (0.3, 1.0)
 WIDTHS = 4  # widths are multiples of it, as in the main job
 LEADERS = 5  # candidates that mutations start from
 POOL = 150  # random draws, and as many mutations, that the predictor chooses from
-SAME_CELLS = 0.5  # share of the draws whose cells are all the same
+BRANCHES = 0.7  # share of the draws whose cells are made of branches
+SAME_CELLS = 0.5  # of the other draws: share of those whose cells are all the same
 ATTEMPTS = 50  # draws until one is new
 
 
@@ -49,6 +54,7 @@ class CandidateSpace:
         lr: The usual learning rate. A third of it and three times as much race too.
         max_weights: The most weights of a network; widths are chosen for it.
         operations: Your own operations by name.
+        derived: Genotypes that supernets of this race found, in the order in which they are proposed.
     """
 
     space: SearchSpace
@@ -57,6 +63,16 @@ class CandidateSpace:
     lr: float
     max_weights: int
     operations: OperationTypes | None = None
+    derived: tuple[Genotype, ...] = ()
+
+    @cached_property
+    def branches(self) -> BranchSpace:
+        """Cells of branches. Which encodings a network reads races too, if the data has any."""
+        stack, known = self.space.stack, {_encoding(self.task, name) for name in list_encodings(self.task)}
+        if known and stack.encodings == (None,):
+            single = [(name,) for name in sorted(known) if len(known) > 1]
+            stack = replace(stack, encodings=(None, (), *single))
+        return BranchSpace(replace(self.space, stack=stack))
 
     @property
     def depths(self) -> tuple[int, ...]:
@@ -79,14 +95,20 @@ class CandidateSpace:
         return [self.usual(HandMade(name, self.num_cells), "hand-made") for name in ZOO if name in HAND_MADE]
 
     def sample(self, rng: np.random.Generator) -> RaceCandidate:
-        """A random draw: every choice uniformly, the cells all the same in half of the draws."""
+        """A random draw: every choice uniformly. Most cells are made of branches, the others have all levels of the space."""
         depth = int(rng.choice(self.depths))
-        if rng.random() < SAME_CELLS:
+        if rng.random() < BRANCHES:
+            genotype = self.branches.sample(rng, depth)
+        elif rng.random() < SAME_CELLS:
             genotype = _repeat(self.space.sample(rng, 1), depth)
         else:
             genotype = self.space.sample(rng, depth)
         made = {name: _pick(values, rng) for name, values in self.choices().items()}
-        return RaceCandidate(genotype, origin="random", **made)
+        return RaceCandidate(as_hand_made(genotype), origin="random", **made)
+
+    def derive(self) -> list[RaceCandidate]:
+        """The genotypes of supernets with the usual choices."""
+        return [self.usual(one, "supernet") for one in self.derived]
 
     def mutate(self, parent: RaceCandidate, rng: np.random.Generator) -> RaceCandidate:
         """``parent`` with one choice drawn again; in half of the cases it is one of the architecture."""
@@ -97,10 +119,11 @@ class CandidateSpace:
             others = [value for value in self.choices()[name] if value != getattr(parent, name)]
             return replace(child, **{name: _pick(others, rng)})
         made = parent.architecture
-        if isinstance(made, HandMade):
+        genotype = as_genotype(made)
+        if isinstance(made, HandMade) and (genotype is None or genotype not in self.branches):
             return replace(child, architecture=self._mutate_hand_made(made, rng))
-        assert isinstance(made, Genotype)
-        return replace(child, architecture=self._mutate_genotype(made, rng))
+        assert genotype is not None
+        return replace(child, architecture=as_hand_made(self._mutate_genotype(genotype, rng)))
 
     def _mutate_hand_made(self, made: HandMade, rng: np.random.Generator) -> HandMade:
         if rng.random() < 0.5:
@@ -108,10 +131,13 @@ class CandidateSpace:
         return HandMade(made.name, self._other_depth(made.num_layers, rng))
 
     def _mutate_genotype(self, genotype: Genotype, rng: np.random.Generator) -> Genotype:
-        if rng.random() < 0.25 or genotype not in self.space:
+        branched = genotype in self.branches
+        if rng.random() < 0.25 or not (branched or genotype in self.space):
             depth = self._other_depth(len(genotype), rng)
             cells = [genotype[int(rng.integers(len(genotype)))] for _ in range(max(depth - len(genotype), 0))]
             return replace(genotype, cells=(*genotype.cells, *cells)[:depth])
+        if branched:
+            return self.branches.mutate(genotype, rng)
         same = len(set(genotype.cells)) == 1
         if same:
             return _repeat(self.space.mutate(replace(genotype, cells=genotype.cells[:1]), rng), len(genotype))
@@ -176,7 +202,8 @@ PROPOSERS: Mapping[str, Proposer] = {
     "mutation": propose_mutation,
     "random": propose_random,
 }
-TURNS = ("predictor", "mutation", "predictor", "mutation", "random")  # after the first candidates, over and over
+# After the first candidates, over and over. More random draws or mutations were worse on NAS-Bench-Graph.
+TURNS = ("predictor", "predictor", "mutation", "predictor", "predictor", "random")
 
 
 def propose_candidate(
@@ -184,13 +211,17 @@ def propose_candidate(
 ) -> RaceCandidate | None:
     """Candidate ``number`` of a race, counted from 0: new, and with its width; None if the space has no new one.
 
-    First come the hand-made networks, and a random draw after every two of them. The same arguments give the same candidate.
+    First come hand-made networks and random draws; later the other hand-made networks take turns with the proposers. Every third
+    candidate is a genotype of a supernet while there is one that was not tried. The same arguments give the same candidate.
     """
     rng = np.random.default_rng([seed, number])
-    zoo = space.hand_made()
-    place, drawn_now = number - number // DRAWN, number % DRAWN == DRAWN - 1
-    early = place < len(zoo)
-    first = [zoo[place]] if early and not drawn_now else []
+    early, last_of_three = number < FIRST, number % 3 == 2
+    zoo, place = space.hand_made(), number - number // 3
+    if not early:
+        place = FIRST - FIRST // 3 + (number - FIRST) // 3 if number % 3 == 0 else len(zoo)
+    first = zoo[place : place + 1] if not (early and last_of_three) else []
+    if last_of_three:
+        first = [one for one in space.derive() if one.id not in known][:1]
     propose = PROPOSERS["random" if early else TURNS[number % len(TURNS)]]
     for attempt in range(ATTEMPTS):
         drawn = first.pop() if first else (propose if attempt < ATTEMPTS // 2 else propose_random)(space, tried, rng)
@@ -205,6 +236,11 @@ def _rank(scores: Sequence[float]) -> np.ndarray:
     """Scores as places from 0 to 1: a few failures are then no reason to distrust everything near them."""
     places: np.ndarray = np.argsort(np.argsort(scores, kind="stable"), kind="stable") / max(len(scores) - 1, 1)
     return places
+
+
+def _encoding(task: Task, name: str) -> str:
+    """The name by which a stack chooses an encoding of the task."""
+    return "structure" if name in task.structure else name
 
 
 def _repeat(genotype: Genotype, depth: int) -> Genotype:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gnas import distributed
 from gnas.errors import InputError
 from gnas.fields import setting
 from gnas.run.folder import Run
@@ -25,7 +26,7 @@ from gnas.strategies.trial import TrialSettings
 
 @dataclass(frozen=True)
 class Race(TrialSettings):
-    """Successive halving among hand-made networks, random draws, mutations of the leaders and what a predictor proposes.
+    """Successive halving: hand-made networks, random draws, mutations of leaders, proposals of supernets and a predictor.
 
     The architecture, its depth, width and read-out, the learning rate and dropout race. A race ends after ``trials``
     candidates, ``max_epochs`` epochs or ``max_seconds`` seconds, whichever comes first, and the trainings to the end are part of
@@ -36,12 +37,16 @@ class Race(TrialSettings):
     epochs: int = setting(60, "epochs of a whole training", at_least=1)
     finals: int = setting(2, "found networks that are trained to the end, beside the best hand-made one", at_least=1)
     round_size: int = setting(6, "brief trainings between two decisions; they do not depend on each other", at_least=1)
+    supernets: int = setting(
+        2, "supernets that are trained briefly after the first round and derive candidates", at_least=0
+    )
     max_weights: int = setting(
         0, "most weights of a network; `0`: as many as the heaviest network of the space has", at_least=0
     )
     training: TrainConfig | None = None  # the protocol, whose epochs, batch and rate replace those above
     train_seed: int = setting(41, "seed of all trainings", at_least=0)
     train_seeds: int = setting(1, "trainings of each finalist that follow the race or are part of it", at_least=1)
+    ensemble: int = setting(0, "most networks of an ensemble that follows; the better trainings are kept", at_least=0)
     name: str = "race"
 
     def protocol(self) -> TrainConfig:
@@ -54,6 +59,11 @@ class Race(TrialSettings):
         return replace(config, schedule="restarts", warmup=0, checkpoint_every=max(1, config.epochs // 10))
 
     def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
+        if distributed.launched():
+            raise InputError(
+                "a race is many runs, torchrun is for one large run: start it without torchrun, see --on, "
+                "or choose another strategy, such as single-level"
+            )
         with _run_folder(context) as inside:
             return RaceSearch(self, problem, inside).search(self.name)
 

@@ -45,9 +45,11 @@ def race_job(
 ) -> list[Record]:
     """Train each candidate from the epoch in ``begins`` to the one in ``ends``; returns an outcome for each.
 
-    Each candidate has a folder beside that of the job, with its id. On a GPU their steps take turns.
+    Each candidate has a folder beside that of the job, with its id. On a GPU their steps take turns. The seconds of the outcomes
+    are shares of the time by the clock: trainings that overlap do not count it twice.
     """
     assert work.folder is not None
+    started = time.perf_counter()
     use_precision(config.precision)
     with contextlib.ExitStack() as stack:
         trainings = []
@@ -66,6 +68,8 @@ def race_job(
                 torch.manual_seed(seed)
                 take_turns([one.steps()])
         outcomes = [one.outcome(*span) for one, *span in zip(trainings, begins, ends, strict=True)]
+    share = (time.perf_counter() - started) / max(sum(one["seconds"] for one in outcomes), 1e-9)
+    outcomes = [{**one, "seconds": one["seconds"] * share} for one in outcomes]
     if work.device.type == "cuda":
         del trainings, trainer, model
         gc.collect()  # a trainer and its recorded steps refer to each other, and hold the memory of the device

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gnas import distributed
 from gnas.errors import Interrupted
 from gnas.jobs import Job, Runner
 from gnas.run.folder import Run
-from gnas.run.protocol import TrainConfig
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.candidate import RaceCandidate
 from gnas.strategies.proposers import CandidateSpace, propose_candidate
 from gnas.strategies.race_standing import Entry, Standing
+from gnas.strategies.race_supernets import Derived, train_supernets
 from gnas.strategies.trial import TrialData
 from gnas.strategies.trials import TRIALS
 from gnas.strategies.weights import most_weights
-from gnas.training.loop import Record, labels_of, step_labels
+from gnas.training.loop import Record, labels_of, step_labels, steps_per_epoch
 from gnas.training.meter import NotFinite
 from gnas.training.optim import use_precision
 from gnas.training.train import Trainer
@@ -32,7 +31,12 @@ if TYPE_CHECKING:
 SPENT = 0.96  # share of the time that a race plans with; the rest is for what cannot be planned
 FINALS = 0.45  # share of the time for the trainings to the end, by which their epochs are chosen
 SPEED_SECONDS = 3.0  # at most so long the speed of training is measured
+OVERLAP = 2.0  # trainings that share a GPU take about so much less time than one after the other
+SUPERNETS = 0.1  # share of the time for supernets, at most
 FEWEST_EPOCHS = 9  # of a whole training: a race with fewer has no rungs
+ENOUGH_EPOCHS = 60  # of a whole training: with less time networks are smaller, down to
+FEWEST_WEIGHTS = 50_000
+BRIEF_STEPS = 100  # of the shortest training, at least: fewer rank by chance
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,13 @@ class RaceSearch:
         self.space = CandidateSpace(
             problem.space, problem.task, problem.num_cells, self.config.lr, weights, problem.operations
         )
+        self.speed = 0.0  # seconds of an epoch before any is trained
         self.data = TrialData(problem.train, problem.val)
         self.history: list[Record] = []
         self.round_begin = 0  # records before the current round
         self.trained_epochs, self.seconds = 0, 0.0
         self.started, self.before = time.monotonic(), 0.0
+        self.derived: Derived | None = None if settings.supernets else Derived()  # None: not yet
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -77,11 +83,11 @@ class RaceSearch:
         runner = self.context.get_runner()
         self.width = 1 if runner.in_process else max(runner.pool.width, 1)
         todo = self._resume(runner)
-        while todo := todo or self._plan_round():
-            self._check_stop()
-            with step_labels(labels_of(self.context.on_epoch)):  # the steps of a training are the search's
+        with step_labels(labels_of(self.context.on_epoch)):  # the steps of a training are the search's
+            while todo := todo or self._next_round():
+                self._check_stop()
                 self._train(todo, runner)
-            todo = []
+                todo = []
         best = self.standing.ranked()
         if not best:
             raise NotFinite(f"all {len(self.history)} trainings failed: {self.history[-1]['failed']}")
@@ -96,6 +102,12 @@ class RaceSearch:
             seed=self.context.seed,
             finalists=tuple(self._describe(one) for one in finalists),
         )
+
+    def _next_round(self) -> list[BriefTraining]:
+        """The next round. After the first one, when there is a usable answer, supernets are trained."""
+        if self.history and self.derived is None:
+            self._derive()
+        return self._plan_round()
 
     def _plan_round(self) -> list[BriefTraining]:
         """Promotions first, then new candidates, as far as the budget reaches; then the trainings to the end."""
@@ -152,9 +164,7 @@ class RaceSearch:
         seconds = sum(self._seconds(one) for one in (*planned, *kept)) + missing * usual
         seconds += (s.train_seeds - 1) * 2 * last * usual  # further seeds of the best found and the best hand-made one
         elapsed = self._elapsed()
-        around = (
-            max(elapsed * self.width / self.seconds, 1.0) if self.seconds else 1.0
-        )  # checkpoints, proposals, other work
+        around = max(elapsed * self.width / self.seconds, 1.0) if self.seconds else 1.0  # checkpoints, other work
         return elapsed + seconds * around / self.width <= SPENT * s.max_seconds
 
     def _seconds(self, one: BriefTraining) -> float:
@@ -165,18 +175,35 @@ class RaceSearch:
 
     def _elapsed(self) -> float:
         """Seconds of this race by the clock, those before it was resumed included."""
-        return distributed.from_first(lambda: self.before + time.monotonic() - self.started)
+        return self.before + time.monotonic() - self.started
 
-    def _choose_epochs(self) -> TrainConfig:
-        """The protocol with as many epochs as the finalists can be trained for in their share of the time."""
+    def _fit_to_time(self) -> None:
+        """Choose the epochs of a whole training, the rungs, and where no budget is set the size of networks.
+
+        The finalists are trained in their share of the time. If that allows few epochs, networks are smaller: they learn more
+        in the same time.
+        """
         limit, s = self.settings.max_seconds, self.settings
-        self.speed = 0.0
-        if limit is None:
-            return self.config
-        self.speed = distributed.from_first(self._measure_speed)
-        trainings = (s.finals + 1 + (s.train_seeds - 1) * 2) / self.width
-        epochs = int(FINALS * limit / (max(self.speed, 1e-6) * max(trainings, 1.0)))
-        return replace(self.config, epochs=max(FEWEST_EPOCHS, min(epochs, self.config.epochs)))
+        if limit is not None:
+            epochs = self._affordable_epochs(limit)
+            smaller = max(self.space.max_weights * epochs // ENOUGH_EPOCHS, FEWEST_WEIGHTS)
+            if not s.max_weights and smaller < self.space.max_weights:
+                self.space = replace(self.space, max_weights=smaller)
+                epochs = self._affordable_epochs(limit)
+            self.config = replace(self.config, epochs=max(FEWEST_EPOCHS, min(epochs, self.config.epochs)))
+        steps = steps_per_epoch(
+            self.data.open_stores(self.context.device)["train"], self.config.batch_size, self.config.epoch_steps
+        )
+        while self.config.cycles > 2 and self.config.cycle_ends()[0] * steps < BRIEF_STEPS:
+            self.config = replace(self.config, cycles=self.config.cycles - 1)
+
+    def _affordable_epochs(self, limit: float) -> int:
+        """Epochs of a whole training with which the finalists take their share of the time."""
+        s = self.settings
+        self.speed = self._measure_speed()
+        overlap = OVERLAP if self.context.device.type == "cuda" and self.width == 1 else self.width
+        trainings = (s.finals + 1 + (s.train_seeds - 1) * 2) / overlap
+        return int(FINALS * limit / (max(self.speed, 1e-6) * max(trainings, 1.0)))
 
     def _measure_speed(self) -> float:
         """Seconds of an epoch of the first hand-made network, from its first steps. Nothing is kept of them."""
@@ -197,6 +224,20 @@ class RaceSearch:
             torch.cuda.synchronize(self.context.device)
         return (time.perf_counter() - begin) / max(done, 1) * trainer.meter.losses.numel()
 
+    def _derive(self) -> None:
+        """Train supernets, with a limit of time for a share of it; what they derive joins the candidates."""
+        s, ends = self.settings, self.standing.ends
+        limit = None if s.max_seconds is None else SUPERNETS * s.max_seconds
+        epochs = ends[min(1, len(ends) - 1)]
+        derived = train_supernets(self.problem, self.context, self.config, s.supernets, epochs, limit)
+        self._use_derived(derived)
+        self.trained_epochs, self.seconds = self.trained_epochs + derived.epochs, self.seconds + derived.seconds
+        self.round_begin = len(self.history)
+        self._save()
+
+    def _use_derived(self, derived: Derived) -> None:
+        self.derived, self.space = derived, replace(self.space, derived=derived.genotypes)
+
     # -- trainings -------------------------------------------------------------------------------------------------------
 
     def _train(self, planned: Sequence[BriefTraining], runner: Runner) -> None:
@@ -208,9 +249,8 @@ class RaceSearch:
         for group, outcomes in zip(groups, results, strict=True):
             for one, outcome in zip(group, outcomes, strict=True):
                 self._take(one, outcome)
-        for entry in self.standing.drop_last(self.settings.finals):
-            part = f"{TRIALS}/{entry.candidate.id}"
-            runner.remove_folder(self.context.name_folder(runner, part))
+        dropped = [entry.candidate.id for entry in self.standing.drop_last(self.settings.finals)]
+        self._remove_trainings(runner, set(dropped) - self.standing.reserve(self.settings.ensemble))
         runner.push_own_files(self.run.path)
         if self.context.on_leaders is not None:
             self.context.on_leaders([self._describe(one) for one in self._leaders()], self.config)
@@ -230,8 +270,9 @@ class RaceSearch:
         return Job("gnas.strategies.race_job.race_job", folder, arguments, tuple(also))
 
     def _take(self, one: BriefTraining, outcome: Record) -> None:
+        seconds = outcome["seconds"]
         self.trained_epochs += outcome.pop("epochs")
-        self.seconds += outcome.pop("seconds")
+        self.seconds += seconds
         number, made = len(self.history) + 1, one.candidate.architecture
         record: Record = {
             "epoch": number,
@@ -239,10 +280,11 @@ class RaceSearch:
             "genotype": made.to_yaml(),
             "genotype_id": made.id,
             "depth": made.depth(),
-            **outcome,
+            **{name: value for name, value in outcome.items() if name != "seconds"},
             "candidate": one.candidate.recipe(),
             "candidate_id": one.candidate.id,
             "reached": one.end,
+            "own_seconds": round(seconds, 3),
             "trained_epochs": self.trained_epochs,
             "seconds": round(self.seconds, 3),
         }
@@ -268,17 +310,20 @@ class RaceSearch:
             "id": entry.candidate.id,
             "epochs": entry.epochs,
             "val_metric": self.standing.sign * entry.value,
-            "training": {"epochs": self.config.epochs},
+            "training": {"epochs": self.config.epochs, "cycles": self.config.cycles},
         }
 
     def _check_stop(self) -> None:
-        if self.context.should_stop is not None and distributed.any_of(self.context.should_stop()):
+        if self.context.should_stop is not None and self.context.should_stop():
             raise Interrupted(f"stopped before training {len(self.history) + 1}")
 
     def _clean_up(self, runner: Runner, finalists: Sequence[Entry]) -> None:
-        """Remove the trainings of all but the finalists."""
-        kept = {one.candidate.id for one in finalists}
-        for key in (key for key in self.standing.entries if key not in kept):
+        """Remove the trainings of all but the finalists and what an ensemble may choose from."""
+        kept = {one.candidate.id for one in finalists} | self.standing.reserve(self.settings.ensemble)
+        self._remove_trainings(runner, self.standing.entries.keys() - kept)
+
+    def _remove_trainings(self, runner: Runner, ids: Iterable[str]) -> None:
+        for key in sorted(ids):
             runner.remove_folder(self.context.name_folder(runner, f"{TRIALS}/{key}"))
 
     # -- resuming ----------------------------------------------------------------------------------------------------------
@@ -289,9 +334,12 @@ class RaceSearch:
             "round": self.round_begin,
             "elapsed": self._elapsed(),
             "epochs": self.config.epochs,
+            "cycles": self.config.cycles,
+            "max_weights": self.space.max_weights,
             "speed": self.speed,
             "trained_epochs": self.trained_epochs,
             "seconds": self.seconds,
+            "derived": None if self.derived is None else self.derived.to_dict(),
         }
         self.run.save_state(state)
 
@@ -301,9 +349,15 @@ class RaceSearch:
         if saved is None:
             self._start(runner, self.run)
             return []
-        self.config = replace(self.config, epochs=saved["epochs"])
+        usual = {"cycles": self.config.cycles, "max_weights": self.space.max_weights}  # for races from before
+        cycles, weights = (int(saved.get(name, value)) for name, value in usual.items())
+        self.config = replace(self.config, epochs=saved["epochs"], cycles=cycles)
+        self.space = replace(self.space, max_weights=weights)
         self.speed, self.before = saved["speed"], saved["elapsed"]
         self.standing = Standing(self.config.cycle_ends(), self.problem.task.higher_is_better)
+        derived = saved.get("derived", Derived().to_dict())  # races from before had no supernets
+        if derived is not None:
+            self._use_derived(Derived.from_dict(derived))
         self.run.truncate(saved["records"])
         records = self.run.history()
         for record in records[: saved["round"]]:
@@ -312,13 +366,17 @@ class RaceSearch:
         for record in records[saved["round"] :]:
             self._replay(record)
         self.round_begin = saved["round"]
+        self.trained_epochs, self.seconds = (
+            saved["trained_epochs"],
+            saved["seconds"],
+        )  # supernets may follow the last record
         done = {(record["candidate_id"], record["reached"]) for record in records[saved["round"] :]}
         return [one for one in planned if (one.candidate.id, one.end) not in done]
 
     def _start(self, runner: Runner, run: Run) -> None:
         run.truncate(0)
         runner.remove_folder(self.context.name_folder(runner, TRIALS))  # of an earlier run in this folder
-        self.config = self._choose_epochs()
+        self._fit_to_time()
         self.standing = Standing(self.config.cycle_ends(), self.problem.task.higher_is_better)
         self._save()
 

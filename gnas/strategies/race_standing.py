@@ -15,6 +15,7 @@ from gnas.strategies.proposers import Tried
 from gnas.training.loop import Record
 
 ENOUGH = 2 * GROWTH  # candidates of a rung before its lower half is dropped
+RESERVE = 3  # trainings that are kept for each member of an ensemble
 
 
 @dataclass
@@ -56,7 +57,8 @@ class Standing:
         candidate = RaceCandidate.from_dict({**record["candidate"], "architecture": record["genotype"]})
         entry = self.entries.setdefault(candidate.id, Entry(candidate))
         begin, entry.epochs = entry.epochs, int(record["reached"])
-        entry.seconds, self.seconds = entry.seconds + record["seconds"] - self.seconds, record["seconds"]
+        entry.seconds += record.get("own_seconds", record["seconds"] - self.seconds)  # older races have only sums
+        self.seconds = record["seconds"]
         if record["val_metric"] is None:
             entry.failed = True
             return entry
@@ -75,6 +77,11 @@ class Standing:
         """The best ``count`` found candidates and the best hand-made one, best first."""
         chosen = [*self.ranked(False)[:count], *self.ranked(True)[:1]]
         return sorted(chosen, key=lambda one: -one.value)
+
+    def reserve(self, members: int) -> set[str]:
+        """The ids of what an ensemble of so many members may choose from: the best that reached one of the last two rungs."""
+        late = [one for one in self.ranked() if len(one.values) >= len(self.ends) - 1]
+        return {one.candidate.id for one in late[: RESERVE * members]}
 
     def promotable(self) -> list[Entry]:
         """The candidates in the better third of their last rung, those of later rungs first."""

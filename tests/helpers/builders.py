@@ -109,7 +109,7 @@ def replace_line(path: Path, line: int, text: str) -> None:
 
 def tensors(graphs: GraphSet) -> list[Any]:
     """All tensors but ``rows``, which say where the graphs came from."""
-    other = ("level", "sample_neighbors", "rows")
+    other = ("level", "sample_neighbors", "draw_negatives", "rows")
     return [getattr(graphs, f.name) for f in dataclasses.fields(graphs) if f.name not in other]
 
 

@@ -10,7 +10,9 @@ from tiny import SPACE, tiny
 
 from gnas.arch.genotype import Genotype
 from gnas.arch.hand_made import HandMade
+from gnas.arch.recipes import RECIPES, as_genotype, as_hand_made, recipe
 from gnas.model.baselines import HAND_MADE
+from gnas.run.settings import Settings
 from gnas.strategies.candidate import RaceCandidate
 from gnas.strategies.proposers import PROPOSERS, ZOO, CandidateSpace, Tried, propose_candidate
 
@@ -23,7 +25,7 @@ def candidate_space(kind: str = "regression", **changes: object) -> CandidateSpa
 
 def is_member(space: CandidateSpace, one: RaceCandidate) -> bool:
     made = one.architecture
-    right = made.name in ZOO if isinstance(made, HandMade) else made in SPACE
+    right = made.name in ZOO if isinstance(made, HandMade) else made in SPACE or made in space.branches
     chosen = all(getattr(one, name) in values for name, values in space.choices().items())
     return right and chosen and len(made.formulas()) in space.depths
 
@@ -54,11 +56,55 @@ def test_a_mutation_changes_one_choice(seed: int, hand_made: bool) -> None:
 
 def test_a_race_begins_with_the_hand_made_networks_and_random_draws() -> None:
     space = candidate_space()
-    found = [propose_candidate(space, [], set(), number, 0) for number in range(20)]
-    kinds = [type(one.architecture) for one in found if one is not None]
-    assert kinds == ([HandMade, HandMade, Genotype] * 7)[:20]
-    names = [one.architecture.name for one in found if one is not None and isinstance(one.architecture, HandMade)]
-    assert names == list(ZOO)
+    found = [propose_candidate(space, [], set(), number, 0) for number in range(40)]
+    made = [one for one in found if one is not None and one.origin == "hand-made"]
+    assert [one.origin for one in found[:9] if one is not None] == ["hand-made", "hand-made", "random"] * 3
+    assert [one.architecture.name for one in made if isinstance(one.architecture, HandMade)] == list(ZOO)
+
+
+def test_every_third_candidate_is_of_a_supernet_while_there_is_one() -> None:
+    rng = np.random.default_rng(0)
+    derived = tuple(SPACE.sample(rng, 3) for _ in range(2))
+    space, known = candidate_space(derived=derived), set[str]()
+    origins = []
+    for number in range(9):
+        one = propose_candidate(space, [], known, number, 0)
+        assert one is not None
+        known.add(one.id)
+        origins.append(one.origin)
+    assert [origins[number] for number in (2, 5, 8)] == ["supernet", "supernet", "random"]
+
+
+def wide_space() -> CandidateSpace:
+    """Relations, stacks, and data with two encodings."""
+    task = replace(tiny("regression").task, walks=4, edge_walks=4)
+    return candidate_space(space=Settings.resolve("wide").space.search_space(), task=task)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), name=st.sampled_from(sorted(RECIPES)))
+def test_recipes_have_neighbours_in_the_space(seed: int, name: str) -> None:
+    space, rng = wide_space(), np.random.default_rng(seed)
+    child = space.mutate(space.usual(HandMade(name, 3), "hand-made"), rng)
+    genotype = as_genotype(child.architecture)
+    assert genotype is not None
+    assert genotype in space.branches
+    assert isinstance(child.architecture, HandMade) == (as_hand_made(genotype) != genotype)
+
+
+def test_encodings_race() -> None:
+    space, rng = wide_space(), np.random.default_rng(0)
+    drawn = [space.sample(rng).architecture for _ in range(60)]
+    stacks = {one.stack.encodings for one in drawn if isinstance(one, Genotype)}
+    assert {None, (), ("walks",), ("edge_walks",)} <= stacks
+
+
+def test_recipes_and_their_neighbours_share_features() -> None:
+    space = wide_space()
+    recipe_features = space.usual(HandMade("gin+", 3), "hand-made").features()
+    other = replace(recipe("gin+", 3), stack=replace(recipe("gin+", 3).stack, mlp=1))
+    shared = set(recipe_features) & set(space.usual(other, "mutation").features())
+    assert {"uses sum(edge)", "message edge", "ffn=True", "kind=cells"} <= shared
 
 
 def test_candidates_have_at_most_so_many_weights() -> None:

@@ -84,7 +84,7 @@ def test_a_brief_training_is_the_beginning_of_a_whole_one() -> None:
     """What went through all rungs has the figures of the same network trained at once."""
     best = race(trials=6).finalists[0]
     candidate = RaceCandidate.from_dict(best["candidate"])
-    config = TrainConfig(epochs=9, batch_size=6, lr=candidate.lr, schedule="restarts")
+    config = TrainConfig(batch_size=6, lr=candidate.lr, schedule="restarts", **best["training"])
     data = benchmark()
     assert train(lambda: candidate.build(data.task), data, config, 41).val == best["val_metric"]
 
@@ -127,3 +127,23 @@ def test_cycles_end_with_the_rungs() -> None:
     assert TrainConfig(epochs=81).cycle_ends() == (3, 9, 27, 81)
     assert TrainConfig(epochs=2).cycle_ends() == (1, 2)
     assert TrainConfig(epochs=1).cycle_ends() == (1,)
+
+
+def test_what_an_ensemble_may_choose_from_reached_one_of_the_last_two_rungs() -> None:
+    standing = Standing((1, 3, 9), True)
+    for number in range(1, 9):
+        standing.add_record(record(f"n{number}", 3 if number > 2 else 1, number / 10, seconds=number))
+    standing.add_record(record("n9", 3, None))
+    keys = {f"n{number}": RaceCandidate(HandMade(f"n{number}"), 0.1).id for number in range(1, 10)}
+    assert standing.reserve(0) == set()
+    assert standing.reserve(1) == {keys[f"n{number}"] for number in (8, 7, 6)}
+    assert standing.reserve(5) == {keys[f"n{number}"] for number in range(3, 9)}
+
+
+def test_the_trainings_for_an_ensemble_are_kept(tmp_path: Path) -> None:
+    with Run(tmp_path / "search", {}) as run:
+        result = race(trials=9, ensemble=1, how={"run": run})
+    kept = {folder.name for folder in (tmp_path / "search" / "trials").iterdir() if folder.is_dir()}
+    late = {one["candidate_id"] for one in result.history if one["reached"] >= 3 and one["val_metric"] is not None}
+    assert {one["id"] for one in result.finalists} <= kept <= late
+    assert len(kept) > len(result.finalists)
