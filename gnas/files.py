@@ -4,11 +4,13 @@ texts that run nothing in a spreadsheet either."""
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import re
 import reprlib
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,22 +26,85 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def write_atomic(path: str | Path, content: str | bytes) -> Path:
-    """Write ``content`` to a temporary file beside ``path``, flush it to disk, then rename it into place."""
-    path = Path(path)
+    """Write ``content`` to a temporary file beside ``path``, flush it to disk, then rename it into place.
+
+    The umask says who may read it. A device or pipe is never replaced.
+    """
+    path = check_target(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     data = content.encode() if isinstance(content, str) else content
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     return path
+
+
+def check_target(path: str | Path) -> Path:
+    """The path of a file to write, unless something other than a file is there."""
+    path = Path(path)
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return path
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or path.absolute().parent == Path("/dev"):
+        raise InputError(f"{path}: a device or pipe, which gnas does not replace; name a file")
+    return path
+
+
+def open_regular(path: str | Path, flags: int = os.O_RDONLY, *, follow: bool = True) -> int:
+    """A descriptor of a regular file. Anything else is an InputError, and so is a link unless ``follow``.
+
+    Opening a pipe without a writer would never return, and reading a device would never end.
+    """
+    flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        handle = os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0)), 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP and not follow:
+            raise InputError(f"{path}: a link; gnas does not follow links in a run folder") from None
+        if error.errno == errno.ENXIO:  # a socket, or a pipe that nobody reads
+            raise InputError(f"{path}: not a regular file") from None
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        raise InputError(f"{path}: not a regular file")
+    return handle
+
+
+def read_bytes(path: str | Path, *, follow: bool = True) -> bytes:
+    """The content of a regular file; see :func:`open_regular`."""
+    with os.fdopen(open_regular(path, follow=follow), "rb") as file:
+        return file.read()
+
+
+def check_inside(folder: str | Path) -> None:
+    """Refuse a run folder with anything in it but files and folders, so that nothing leads out of it.
+
+    Weights & Biases and TensorBoard make links in their own folders, which gnas never reads.
+    """
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:  # it is not there, or not to be read: whoever opens it says so
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name not in ("wandb", "tensorboard"):
+                check_inside(entry.path)
+        elif not entry.is_file(follow_symlinks=False):
+            what = "a link" if entry.is_symlink() else "a pipe, socket or device"
+            raise InputError(
+                f"{entry.path}: {what} in a run folder, where gnas opens files and folders only; remove it"
+            )
 
 
 def write_json(path: str | Path, value: Any) -> Path:
@@ -69,12 +134,14 @@ def _disarm(cell: object) -> object:
     return cell
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | Path, *, follow: bool = True) -> str:
     """The text of a small UTF-8 file."""
     with located(str(path)):
         try:
-            with open(path, "rb") as file:
+            with os.fdopen(open_regular(path, follow=follow), "rb") as file:
                 content = file.read(MAX_BYTES + 1)
+        except InputError as error:
+            raise InputError(str(error).removeprefix(f"{path}: ")) from None
         except (OSError, ValueError) as error:
             raise InputError(f"cannot be read: {error}") from None
         _check_size(len(content))
@@ -100,18 +167,20 @@ def parse_yaml(text: str, source: str, typed: bool = False) -> object:
             raise InputError(f"not plain YAML: {' '.join(str(error).split())[:120]}") from None
 
 
-def read_config(path: str | Path) -> dict[str, Any]:
+def read_config(path: str | Path, *, follow: bool = True) -> dict[str, Any]:
     """Settings by name as :func:`dump_config` wrote them."""
-    found = parse_yaml(read_text(path), str(path), typed=True)
+    found = parse_yaml(read_text(path, follow=follow), str(path), typed=True)
     if not isinstance(found, dict):
         raise InputError(f"{path}: expected settings by name")
     return found
 
 
-def read_json(path: str | Path) -> Any:
+def read_json(path: str | Path, *, follow: bool = True) -> Any:
     """The value of a JSON file."""
     try:
-        return json.loads(Path(path).read_bytes())
+        return json.loads(read_bytes(path, follow=follow))
+    except InputError:
+        raise
     except (ValueError, RecursionError):
         raise InputError(f"{path}: not valid JSON") from None
 

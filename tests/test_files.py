@@ -31,7 +31,7 @@ def interrupted(*_: object) -> None:
 
 
 @pytest.mark.parametrize("failure", [full_disk, interrupted])
-@pytest.mark.parametrize("call", ["fsync", "chmod", "replace", "fdopen"])
+@pytest.mark.parametrize("call", ["fsync", "open", "replace", "fdopen"])
 @pytest.mark.parametrize("before", [None, "old"])
 def test_a_failed_write_changes_nothing(tmp_path: Path, monkeypatch, call: str, failure, before: str | None) -> None:
     path = tmp_path / "file"
@@ -110,3 +110,15 @@ def test_every_text_comes_back(cells: list[str]) -> None:
     for cell in read_csv(text)[1]:
         assert cell[:1] not in ("=", "@", "\t", "\r", "\n")
         assert cell[:1] not in ("+", "-") or float(cell) is not None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a umask")
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
+def test_the_umask_says_who_may_read(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        file = write_atomic(tmp_path / "inner" / "file", "text")
+        write_atomic(file, "again")
+    finally:
+        os.umask(before)
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o666 & ~mask, 0o777 & ~mask)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 from gnas.cli.group import COMMAND, as_typed
 from gnas.errors import InputError
-from gnas.files import read_config, write_json
+from gnas.files import check_inside, read_config, write_json
 from gnas.run import layout
 from gnas.run.settings import read_command, read_settings
 from gnas.run.summary import summarise_run
-
-TEMPORARY = re.compile(r"\..+\.(yaml|json|jsonl|safetensors|html|csv|md|svg|png)\.\w{8}")
 
 
 class Place:
@@ -25,6 +22,8 @@ class Place:
         if resume and force:
             raise InputError("give --resume or --force, not both")
         known = layout.is_run(folder)
+        if known:
+            check_inside(folder)
         self.resumed = resume and known
         if folder.is_file():
             raise InputError(f"{folder} is a file; --out names a folder")
@@ -78,16 +77,13 @@ class Place:
 def clear_run(folder: Path) -> None:
     """Remove what runs write into their folder, and nothing else."""
     for path in layout.own_paths(folder):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        layout.remove_path(path)
 
 
 def remove_temporary_files(folder: Path) -> None:
     """Remove files that a killed process did not write to the end: those that ``write_atomic`` would have renamed."""
     for path in folder.rglob(".*"):
-        if TEMPORARY.fullmatch(path.name) and path.is_file():
+        if layout.TEMPORARY.fullmatch(path.name) and path.is_file():
             path.unlink()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -14,7 +13,7 @@ from gnas.cli import options as o
 from gnas.cli.options import examples
 from gnas.cli.screen import Screen, cells
 from gnas.errors import InputError
-from gnas.run.layout import is_locked
+from gnas.run.layout import is_locked, remove_own
 from gnas.run.summary import RunSummary, list_runs, summarise_run
 from gnas.run.table import NONE, Column, Table
 
@@ -86,7 +85,7 @@ def delete_command(
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Delete a run folder with everything in it; asks first."""
+    """Delete a run: everything that gnas made in its folder; asks first."""
     screen = Screen(as_json, quiet)
     known = summarise_run(run)
     if run.is_symlink() or Path.cwd().resolve().is_relative_to(run.resolve()):
@@ -98,9 +97,14 @@ def delete_command(
         if not sys.stdin.isatty():
             raise InputError(f"{run}: cannot ask without a terminal; use --force to delete without asking")
         typer.confirm(f"delete {run} ({known.job} on {known.dataset}, {files:,} files)?", abort=True, err=True)
-    shutil.rmtree(run)
-    screen.pair("deleted", f"{run} ({size / 1e6:.1f} MB)")
-    screen.result({"deleted": str(run), "files": files, "bytes": size})
+    others = remove_own(run)
+    left, rest = _size(run) if others else (0, 0)
+    screen.pair("deleted", f"{run} ({(size - left) / 1e6:.1f} MB)")
+    if others:
+        names = ", ".join(path.name for path in others[:5]) + (", ..." if len(others) > 5 else "")
+        screen.pair("note", f"kept what gnas did not make: {names}")
+    facts = {"deleted": str(run), "files": files - rest, "bytes": size - left}
+    screen.result({**facts, "kept": [str(path) for path in others]})
 
 
 def _table(runs: list[RunSummary], root: Path) -> Table[RunSummary]:

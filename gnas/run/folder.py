@@ -25,7 +25,7 @@ from gnas import distributed
 from gnas.arch.architecture import Architecture, load_genotype
 from gnas.arch.genotype import Genotype
 from gnas.errors import InputError
-from gnas.files import dump_config, write_atomic, write_json
+from gnas.files import check_inside, dump_config, open_regular, write_atomic, write_json
 from gnas.run import checkpoint, layout
 from gnas.run.record import (
     SearchRecord,
@@ -63,7 +63,7 @@ def _lock_folder(folder: Path) -> IO[str] | None:
     """An open file that keeps other processes out of a run folder until it is closed."""
     if fcntl is None:
         return None
-    lock = open(folder / layout.LOCK, "w")  # noqa: SIM115 - held as long as the run
+    lock = os.fdopen(open_regular(folder / layout.LOCK, os.O_RDWR | os.O_CREAT, follow=False), "r+")
     for attempt in range(LOCK_TRIES):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,6 +129,7 @@ class Run:
         if config is None:
             return read_run_config(self.path)
         known = layout.is_run(self.path)
+        check_inside(self.path)
         if known and not (resume or force):
             raise InputError(f"{self.path}: already holds a run; resume=True resumes it, force=True replaces it")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -156,7 +157,8 @@ class Run:
     @distributed.by_first
     def append(self, record: dict[str, Any], name: str = "history") -> None:
         """Add one record and make sure it is on disk."""
-        with open(self.path / f"{name}.jsonl", "a") as file:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        with os.fdopen(open_regular(self.path / f"{name}.jsonl", flags, follow=False), "a") as file:
             file.write(json.dumps(record) + "\n")
             file.flush()
             os.fsync(file.fileno())

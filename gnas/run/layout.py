@@ -10,18 +10,29 @@
           round-N/           the searches of a depth search
           fold-K/            with k folds: a run for each fold, with everything that is listed here
           trained/NAME/seed-S/         the trainings; weights.safetensors, model.json and predictions.csv beside their result
+          trained/ensemble/seed-S/     an ensemble of them; in member_N/ each member's weights.safetensors and model.json
           strategies/NAME/seed-S/      the searches of a comparison of strategies
 """
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+from gnas.errors import InputError
+from gnas.files import open_regular
 
 CONFIG, COMMAND, RESULT, GENOTYPE, LOCK = "config.yaml", "command.json", "result.json", "genotype.yaml", ".lock"
 MODEL, WEIGHTS = "model.json", "weights.safetensors"
 SPLIT, PREDICTIONS = "split.csv", "predictions.csv"
+ENSEMBLE = "ensemble"  # the name of an ensemble among the networks of a run
 TRAINED, STRATEGIES, CHECKPOINTS, JOBS = "trained", "strategies", "checkpoints", "jobs"
+
+PARTS = ("search", "supernet", "judged", "derived", "trial")  # runs inside a run, beside the numbered ones
+_NUMBERED = re.compile(r"(seed|round|fold)-\d+")
 
 # Every name that a run may write at the top of its folder; rounds of a depth search come on top.
 OWN_NAMES = (
@@ -43,9 +54,22 @@ OWN_NAMES = (
 )
 
 
+# What other commands write there later, and what the folder of a single search or training has beside these.
+MADE_LATER = (
+    *("export", "genotype.svg", "genotype.png", "trials", "start.safetensors", "round.json"),
+    *(MODEL, WEIGHTS, PREDICTIONS, *PARTS),
+)
+TEMPORARY = re.compile(r"\..+\.(yaml|json|jsonl|safetensors|html|csv|md|svg|png)\.\w{8}")  # of ``write_atomic``
+
+
 def is_run(folder: Path) -> bool:
     """Whether a run was started in this folder."""
     return (folder / CONFIG).is_file()
+
+
+def is_folder(path: Path) -> bool:
+    """Whether this is a folder and no link to one: what lies in a run folder does not lead out of it."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def is_finished(folder: Path) -> bool:
@@ -78,6 +102,11 @@ def training_folder(folder: Path, network: str, seed: int) -> Path:
     return seed_folder(folder / TRAINED / network, seed)
 
 
+def member_folder(folder: Path, number: int) -> Path:
+    """A network of an ensemble, counted from 1."""
+    return folder / f"member_{number}"
+
+
 def strategy_folder(folder: Path, strategy: str, seed: int) -> Path:
     """One search of a comparison of strategies."""
     return seed_folder(folder / STRATEGIES / strategy, seed)
@@ -101,7 +130,7 @@ def list_folds(folder: Path) -> dict[int, Path]:
 def list_networks(folder: Path) -> list[str]:
     """The names of the networks that have trainings in this run."""
     trained = folder / TRAINED
-    return sorted(path.name for path in trained.iterdir() if path.is_dir()) if trained.is_dir() else []
+    return sorted(path.name for path in trained.iterdir() if is_folder(path)) if is_folder(trained) else []
 
 
 def list_trainings(folder: Path, network: str) -> dict[int, Path]:
@@ -111,14 +140,39 @@ def list_trainings(folder: Path, network: str) -> dict[int, Path]:
 
 def own_paths(folder: Path) -> list[Path]:
     """Every file and folder that a run may have written at the top of its folder."""
-    return [*(folder / name for name in OWN_NAMES), *folder.glob("round-*"), *folder.glob("fold-*")]
+    numbered = [path for path in folder.iterdir() if _NUMBERED.fullmatch(path.name)] if folder.is_dir() else []
+    return [*(folder / name for name in OWN_NAMES), *numbered]
+
+
+def remove_own(folder: Path) -> list[Path]:
+    """Remove what gnas wrote into a run folder, and the folder if it is empty then; returns what stays.
+
+    Folders of gnas go with everything in them. A link is removed, never followed.
+    """
+    for path in (*own_paths(folder), *(folder / name for name in (*MADE_LATER, LOCK))):
+        remove_path(path)
+    for path in folder.iterdir():
+        if TEMPORARY.fullmatch(path.name):
+            remove_path(path)
+    if not (others := sorted(folder.iterdir())):
+        folder.rmdir()
+    return others
+
+
+def remove_path(path: Path) -> None:
+    """Remove a file, a folder with everything in it, or a link itself."""
+    if is_folder(path):
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def list_parts(folder: Path) -> Iterator[Path]:
     """The runs inside a run: its search, rounds, folds, trainings and strategies."""
-    yield from (path for path in folder.iterdir() if path.is_dir() and is_run(path))
+    names = (path for path in folder.iterdir() if path.name in PARTS or _NUMBERED.fullmatch(path.name))
+    yield from (path for path in names if is_folder(path) and is_run(path))
     for group in (folder / TRAINED, folder / STRATEGIES):
-        for one in sorted(group.iterdir()) if group.is_dir() else ():
+        for one in sorted(group.iterdir()) if is_folder(group) else ():
             yield from list_seeds(one).values()
 
 
@@ -126,7 +180,7 @@ def _list_numbered(folder: Path, prefix: str) -> dict[int, Path]:
     found = {}
     for path in folder.glob(f"{prefix}*"):
         number = path.name.removeprefix(prefix)
-        if number.removeprefix("-").isdecimal() and is_run(path):
+        if number.removeprefix("-").isdecimal() and is_folder(path) and is_run(path):
             found[int(number)] = path
     return dict(sorted(found.items()))
 
@@ -139,10 +193,10 @@ def is_locked(folder: Path) -> bool:
     try:
         import fcntl
 
-        with open(folder / LOCK) as lock:
+        with os.fdopen(open_regular(folder / LOCK, follow=False)) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return False
-    except (ImportError, FileNotFoundError):
+    except (ImportError, FileNotFoundError, InputError):
         return False
     except OSError:
         return True

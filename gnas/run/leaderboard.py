@@ -35,6 +35,7 @@ class Row:
     found: bool = False
     remark: str = ""
     folds: int = 0  # 0: one split
+    members: int = 0  # of an ensemble: the number of its networks
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)  # of val and test: every metric that is defined
 
     @property
@@ -43,8 +44,9 @@ class Row:
         return self.folds or self.seeds
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON types; ``folds`` and ``metrics`` only if there are any."""
-        return {name: value for name, value in asdict(self).items() if value or name not in ("folds", "metrics")}
+        """As JSON types; ``folds``, ``members`` and ``metrics`` only if there are any."""
+        optional = ("folds", "members", "metrics")
+        return {name: value for name, value in asdict(self).items() if value or name not in optional}
 
     def describe_runs(self) -> str:
         """``4 seeds``, ``one seed`` or ``5 folds``."""
@@ -67,6 +69,7 @@ class Row:
             seconds=sum(row.seconds for row in rows),
             remark="; ".join(dict.fromkeys(row.remark for row in rows if row.remark)),
             folds=len(rows),
+            members=round(statistics.fmean(row.members for row in rows)),
             metrics=average_metrics([{"metrics": row.metrics} for row in rows]),
         )
 

@@ -16,7 +16,7 @@ from gnas.arch.architecture import Architecture, read_architecture
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
-from gnas.files import read_config, read_json
+from gnas.files import check_inside, read_bytes, read_config, read_json
 from gnas.run import layout
 from gnas.run.layout import run_state
 from gnas.run.leaderboard import Leaderboard
@@ -41,7 +41,8 @@ def read_history(folder: Path, name: str = "history") -> Records:
     """The records so far. A half-written last line is left out."""
     file = folder / f"{name}.jsonl"
     records = []
-    for line in file.read_text(errors="replace").splitlines() if file.exists() else []:
+    text = read_bytes(file, follow=False).decode(errors="replace") if file.exists() else ""
+    for line in text.splitlines():
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
@@ -56,7 +57,7 @@ def read_run_json(folder: Path, name: str, keys: Iterable[str] = ()) -> Any:
     """The value of ``NAME.json``, or None if there is no such file. A value without one of ``keys`` is an error."""
     file = folder / f"{name}.json"
     try:
-        value = read_json(file) if file.exists() else None
+        value = read_json(file, follow=False) if file.exists() else None
     except InputError as error:
         raise InputError(f"{error}; remove it and resume the run") from None
     missing = [key for key in keys if value is not None and (not isinstance(value, dict) or key not in value)]
@@ -66,10 +67,11 @@ def read_run_json(folder: Path, name: str, keys: Iterable[str] = ()) -> Any:
 
 
 def read_run_config(folder: Path) -> Values:
-    """The settings of a run."""
+    """The settings of a run, whose folder holds files and folders only."""
     if not (folder / layout.CONFIG).exists():
         raise InputError(f"{folder}: not a run folder (it has no {layout.CONFIG})")
-    return upgrade_config(read_config(folder / layout.CONFIG))
+    check_inside(folder)
+    return upgrade_config(read_config(folder / layout.CONFIG, follow=False))
 
 
 def read_run_architecture(folder: Path) -> Architecture | None:
@@ -213,6 +215,7 @@ class RunRecord:
     result: Values | None = None
     versions: Values | None = None
     notes: tuple[str, ...] = ()
+    ensemble: Values | None = None  # the figures of an ensemble, and its members
 
     @property
     def name(self) -> str:
@@ -289,11 +292,13 @@ def read_run(folder: str | Path) -> RunRecord:
         search=_read_search_figures(search) if search else None,
         leaderboard=_read_leaderboard(folder),
         strategies=StrategyComparison.load(folder) if (folder / "strategies.json").exists() else None,
-        trainings=read_trainings(folder) or (() if is_search or not own_history else (read_training(folder),)),
+        trainings=tuple(one for one in read_trainings(folder) if one.name != layout.ENSEMBLE)
+        or (() if is_search or not own_history else (read_training(folder),)),
         rounds=tuple(map(RoundRecord.from_dict, (result or {}).get("rounds") or map(_unfinished_round, rounds))),
         result=result,
         versions=read_run_json(folder, "versions"),
         notes=tuple(dict.fromkeys(notes)),
+        ensemble=_read_ensemble(folder),
     )
 
 
@@ -333,6 +338,14 @@ def file_signature(folder: str | Path) -> tuple[tuple[str, int, int], ...]:
                 continue
             found.append((str(file), about.st_size, about.st_mtime_ns))
     return tuple(sorted(found))
+
+
+def _read_ensemble(folder: Path) -> Values | None:
+    place = next(filter(layout.is_finished, layout.list_trainings(folder, layout.ENSEMBLE).values()), None)
+    if place is None:
+        return None
+    members = (read_run_json(place, "model", ("members",)) or {"members": []})["members"]
+    return {**read_run_json(place, "result", ("test", "val")), "members": members}
 
 
 def _is_search(history: Records) -> bool:

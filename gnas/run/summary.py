@@ -40,7 +40,7 @@ def summarise_run(folder: str | Path) -> RunSummary:
     if not is_run(folder):
         hint = "" if folder.exists() else " (no such folder)"
         raise InputError(f"{folder}: not a run folder, it has no {CONFIG}{hint}")
-    config = upgrade_config(read_config(folder / CONFIG))
+    config = upgrade_config(read_config(folder / CONFIG, follow=False))
     if not ("job" in config or "dataset" in config):
         raise InputError(f"{folder}: not a run folder, its {CONFIG} names no job")
     result = _read_values(folder / RESULT)
@@ -89,7 +89,7 @@ def _best_row(board: dict[str, Any]) -> dict[str, Any]:
 def _read_values(file: Path) -> dict[str, Any]:
     """A JSON file of names and values; empty if it is missing or damaged."""
     try:
-        value = read_json(file)
+        value = read_json(file, follow=False)
     except (OSError, InputError):
         return {}
     return value if isinstance(value, dict) else {}
