@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from gnas.cli import compare, depth, doctor, evaluate, predict, report, reproduce, runs, search, train
+from gnas.cli import compare, depth, doctor, evaluate, explain, predict, report, reproduce, runs, search, train
 from gnas.cli.group import Guarded
 from gnas.cli.options import examples
 
@@ -57,8 +57,10 @@ app.command("depth", epilog=examples(*depth.EXAMPLES))(depth.depth)
 app.command("compare", epilog=examples(*compare.EXAMPLES))(compare.compare)
 app.command("predict", epilog=examples(*predict.EXAMPLES["predict"]))(predict.predict)
 app.command("evaluate", epilog=examples(*evaluate.EXAMPLES))(evaluate.evaluate)
+app.command("explain", epilog=examples(*explain.EXAMPLES))(explain.explain)
 app.command("export", epilog=examples(*predict.EXAMPLES["export"]))(predict.export)
 app.command("report", epilog=examples(*report.EXAMPLES["report"]))(report.report)
+app.command("watch", epilog=examples(*report.EXAMPLES["watch"]))(report.watch_run)
 app.command("draw", epilog=examples(*report.EXAMPLES["draw"]))(report.draw)
 app.command("reproduce", epilog=examples(*reproduce.EXAMPLES))(reproduce.reproduce)
 app.add_typer(runs.runs_app)

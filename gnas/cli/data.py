@@ -63,7 +63,7 @@ def show_command(
 
     screen = Screen(as_json, quiet)
     given = {"data": _data_options(target, option, seed) or None}
-    settings = resolve_settings(default_preset(data, choose_device(None))[0], preset, None, None, given)
+    settings = resolve_settings(default_preset("search", data, choose_device(None))[0], preset, None, None, given)
     benchmark = load_data(screen, data, data_root, settings.data, show=False)
     description = describe_benchmark(benchmark)
     screen.pairs("data", description.lines)

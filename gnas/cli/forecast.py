@@ -21,7 +21,7 @@ from gnas.run.words import duration
 def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root: Path | None) -> dict[str, Any]:
     """Print the estimate of a run with these options; returns it as plain values."""
     device = _device(options["device"])
-    usual, _ = default_preset(dataset, device)
+    usual, _ = default_preset("search", dataset, device)
     settings = resolve_settings(usual, options["preset"], None, None, setting_options(options))
     check_settings(settings)
     if dataset in PUBLISHED:

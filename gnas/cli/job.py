@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 
 import torch
 
+from gnas import distributed
 from gnas.cli.prepare import PreparedRun
 from gnas.cli.progress import Stage, Stages
+from gnas.compare.ensemble import add_ensemble
 from gnas.compare.networks import Candidate, compare
 from gnas.errors import Interrupted, RunError
 from gnas.run.folder import Run, stop_on_interrupt
@@ -44,25 +47,58 @@ def working(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[Work]:
     stages = Stages(
         prepared.screen, plan, metric, side_by_side=prepared.runner is not None and prepared.runner.pool.width > 1
     )
+    renew = _Renewal(prepared.folder)
     with (
         _closing(tracker),
+        renew,
         stop_on_interrupt() as stop,
         explained(settings, prepared.device),
         stages,
         watching(stages.on_step),
     ):
         try:
-            yield Work(_both(stages.on_epoch, tracker), lambda: bool(stop))
+            yield Work(_each(stages.on_epoch, tracker.log, renew.on_epoch), lambda: bool(stop))
         except KeyboardInterrupt:
             raise Interrupted("stopped at once, the last checkpoint is kept") from None
 
 
-def _both(first: Callable[[Record], None], tracker: Tracker) -> Callable[[Record], None]:
+def _each(*calls: Callable[[Record], None]) -> Callable[[Record], None]:
     def on_epoch(record: Record) -> None:
-        first(record)
-        tracker.log(record)
+        for call in calls:
+            call(record)
 
     return on_epoch
+
+
+class _Renewal:
+    """Writes the report again while a job runs, so that an open page follows it; at most 2 % of the time goes into it."""
+
+    EVERY, SHARE = 15.0, 0.02  # seconds between two reports at least; share of the time
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.due, self.written = folder, time.monotonic() + self.EVERY, False
+
+    def on_epoch(self, record: Record) -> None:
+        begin = time.monotonic()
+        if begin < self.due or not distributed.is_first():
+            return
+        self._write(self.EVERY)
+        now = time.monotonic()
+        self.due = now + max(self.EVERY, (now - begin) / self.SHARE)
+
+    def _write(self, refresh: float) -> None:
+        from gnas.report.html import write_report as write
+
+        with contextlib.suppress(Exception):  # the report at the end warns
+            write(self.folder, refresh=refresh)
+            self.written = True
+
+    def __enter__(self) -> _Renewal:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.written:  # a stopped run: its page no longer reloads itself
+            self._write(0)
 
 
 @contextlib.contextmanager
@@ -139,6 +175,10 @@ def train_and_rank(prepared: PreparedRun, run: Run, entries: Sequence[Candidate]
             should_stop=work.should_stop,
             runner=prepared.runner,
         )
+    training = settings.training
+    board = add_ensemble(
+        board, benchmark, training.ensemble, prepared.folder, seed=training.seeds[0], device=prepared.device
+    )
     run.write_json("result", {"leaderboard": board.to_dict()})
     return board
 

@@ -67,7 +67,7 @@ Preset = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="paper, fast or strong. Default: paper for the paper's datasets on a GPU, else fast.",
+        help="wide, fast, strong or paper. Default: paper for the paper's datasets on a GPU; wide for races, else fast.",
         rich_help_panel=NETWORK,
     ),
 ]
@@ -93,7 +93,7 @@ Strategy = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="race, single-level, darts1, darts2, random, evolution, graphnas. Default: single-level.",
+        help="race, single-level, darts1, darts2, random, evolution, graphnas. Default: race; single-level in the preset paper.",
         rich_help_panel=NETWORK,
     ),
 ]
@@ -142,6 +142,15 @@ Trials = Annotated[
     int | None,
     typer.Option(
         metavar="N", min=1, help="Networks to try, for race and other strategies by trials.", rich_help_panel=NETWORK
+    ),
+]
+Ensemble = Annotated[
+    int | None,
+    typer.Option(
+        metavar="K",
+        min=0,
+        help="Also an ensemble of at most K of the trained networks, chosen on validation. Default: none.",
+        rich_help_panel=NETWORK,
     ),
 ]
 Epochs = Annotated[

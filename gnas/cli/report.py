@@ -10,6 +10,7 @@ import typer
 from gnas.cli import options as o
 from gnas.cli.screen import Screen
 from gnas.errors import InputError
+from gnas.files import check_target
 from gnas.run.summary import summarise_run
 
 EXAMPLES = {
@@ -17,6 +18,10 @@ EXAMPLES = {
         "gnas report runs/cluster-mini-single-level-seed0",
         "gnas report runs/zinc-single-level-seed0 --watch",
         "gnas report runs/zinc-random-seed0 runs/zinc-evolution-seed0 --out comparison.html",
+    ),
+    "watch": (
+        "gnas watch runs/molecules-race-seed0",
+        "gnas watch runs/zinc-single-level-seed0 --until-finished --port 8000",
     ),
     "draw": (
         "gnas draw runs/cluster-mini-single-level-seed0",
@@ -77,6 +82,38 @@ def follow(screen: Screen, folder: Path, out: Path | None) -> Path:
         return watch(folder, out=out, should_stop=lambda: bool(stop), on_write=on_write)
 
 
+def watch_run(
+    run: o.RunFolder,
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Default: any free one.")] = 0,
+    until_finished: Annotated[bool, typer.Option("--until-finished", help="End when the run is finished.")] = False,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Follow a run on a local page: the leaders' curves, what was dropped, the architecture, the time left.
+
+    Only this machine can open the page, and only at the address that is printed. The run folder is read, not written.
+    """
+    import time
+    import webbrowser
+
+    from gnas.report.live import LiveServer
+    from gnas.run.folder import stop_on_interrupt
+
+    screen = Screen(as_json, quiet)
+    summarise_run(run)
+    with stop_on_interrupt() as stop, LiveServer(run, port) as live:
+        screen.pair("watch", f"{live.address} (Ctrl-C ends)")
+        screen.result({"run": str(run), "address": live.address})
+        if browser and screen.live:
+            webbrowser.open(live.address)
+        ended: float | None = None
+        while not stop and (ended is None or (time.monotonic() - ended < 3 and live.shown != "finished")):
+            if until_finished and ended is None and live.state()["state"] == "finished":
+                ended = time.monotonic()
+            time.sleep(0.2)
+
+
 def draw(
     what: Annotated[
         Path | None,
@@ -124,6 +161,6 @@ def draw(
 
 
 def refuse_existing(path: Path | None, force: bool) -> None:
-    """An error rather than a file overwritten by accident."""
-    if path is not None and path.is_file() and not force:
+    """An error rather than a file overwritten by accident, or a device replaced."""
+    if path is not None and check_target(path).is_file() and not force:
         raise InputError(f"{path} exists; --force overwrites it")

@@ -8,17 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gnas.report.draw import draw_cell, draw_genotype, save_drawing, to_png
+    from gnas.report.explained import draw_explanation, save_explanations
     from gnas.report.html import compare_report, watch, write_report
 
-__all__ = ["compare_report", "draw_cell", "draw_genotype", "save_drawing", "to_png", "watch", "write_report"]
+_PLACES = {
+    "draw": ("draw_cell", "draw_genotype", "save_drawing", "to_png"),
+    "explained": ("draw_explanation", "save_explanations"),
+    "html": ("compare_report", "watch", "write_report"),
+}
+_HOME = {name: module for module, names in _PLACES.items() for name in names}
 
-_DRAWING = ("draw_cell", "draw_genotype", "save_drawing", "to_png")
+__all__ = [
+    "compare_report",
+    "draw_cell",
+    "draw_explanation",
+    "draw_genotype",
+    "save_drawing",
+    "save_explanations",
+    "to_png",
+    "watch",
+    "write_report",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'gnas.report' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"gnas.report.{'draw' if name in _DRAWING else 'html'}"), name)
+    return getattr(importlib.import_module(f"gnas.report.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -72,7 +72,7 @@ def found_row(board: Leaderboard | None) -> Row | None:
 
 def best_baseline(board: Leaderboard | None) -> Row | None:
     """The row of the best hand-made network."""
-    return next((row for row in board.rows if not row.found), None) if board else None
+    return next((row for row in board.rows if not row.found and not row.members), None) if board else None
 
 
 def search_seconds(run: RunRecord) -> float | None:
@@ -180,6 +180,9 @@ def _describe_used(board: Leaderboard) -> str:
     best = pick(board.rows, key=lambda row: row.val)
     if best.found:
         return ""
+    if best.members:
+        value = name_metric(board.metric, best.val)
+        return f"The ensemble of {count(best.members, 'network')} is the best on validation ({value}), so predictions use it."
     value = name_metric(board.metric, best.val)
     return f"The hand-made network {best.name} is the best on validation ({value}), so predictions use it."
 

@@ -36,7 +36,7 @@ def draw_genotype(genotype: Architecture, *, title: str = "", columns: int = 4) 
 
 def to_png(what: CellGenotype | Architecture, *, title: str = "", columns: int = 4, scale: float = 2.0) -> bytes:
     """The same picture as the content of a PNG file, with ``scale`` times as many pixels."""
-    return _png(_layout(what, title, columns), scale)
+    return drawing_png(_layout(what, title, columns), scale)
 
 
 def save_drawing(what: CellGenotype | Architecture, path: str | Path, *, title: str = "", columns: int = 4) -> Path:
@@ -45,7 +45,7 @@ def save_drawing(what: CellGenotype | Architecture, path: str | Path, *, title: 
     if path.suffix.lower() not in (".svg", ".png"):
         raise InputError(f"{path}: a drawing is written as .svg or .png; use a name with one of these endings")
     drawing = _layout(what, title, columns)
-    return write_atomic(path, to_svg(drawing) if path.suffix.lower() == ".svg" else _png(drawing, 2.0))
+    return write_atomic(path, to_svg(drawing) if path.suffix.lower() == ".svg" else drawing_png(drawing, 2.0))
 
 
 def _layout(what: CellGenotype | Architecture, title: str, columns: int) -> Drawing:
@@ -54,7 +54,8 @@ def _layout(what: CellGenotype | Architecture, title: str, columns: int) -> Draw
     return layout_genotype(what, title=title, columns=columns)
 
 
-def _png(drawing: Drawing, scale: float) -> bytes:
+def drawing_png(drawing: Drawing, scale: float) -> bytes:
+    """A drawing as the content of a PNG file."""
     scale = min(scale, LARGEST / max(drawing.width, drawing.height))
     content = io.BytesIO()
     _figure(drawing).savefig(content, format="png", dpi=DPI * scale)

@@ -12,12 +12,13 @@ from gnas.arch.operation import operation_names
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.report.answer import describe_run, list_facts
+from gnas.report.examples import find_examples
 from gnas.report.layout import layout_cell, layout_key, rows_needed
 from gnas.report.palette import sort_operations
 from gnas.report.pictures import build_frames, make_comparison_pictures, make_pictures
 from gnas.report.reuse import make_snippets
 from gnas.report.shapes import to_svg
-from gnas.report.tables import rounds_table, runs_table, splits_table, trainings_table, values_table
+from gnas.report.tables import ensemble_table, rounds_table, runs_table, splits_table, trainings_table, values_table
 from gnas.run.record import RunRecord, file_signature, read_run, refuse_damaged
 from gnas.run.table import Table
 from gnas.run.words import count, join_words, unit
@@ -84,7 +85,8 @@ def render_run(run: RunRecord, refresh: float = 0) -> str:
     """The page of one run as HTML."""
     frames = build_frames(run)
     last = frames.frames[-1] if frames.frames else None
-    page: str = _template("template.html").render(
+    return render_page(
+        "template.html",
         run=run,
         refresh=int(refresh),
         answer=describe_run(run),
@@ -93,12 +95,14 @@ def render_run(run: RunRecord, refresh: float = 0) -> str:
         last=last,
         hidden=[n for n in range(len(frames.drawings)) if last is not None and n not in last.drawings],
         moments=[{"drawings": frame.drawings, "text": frame.text} for frame in frames.frames],
-        keys=_keys(run.genotype),
+        keys=draw_keys(run.genotype),
         board=run.leaderboard.table() if run.leaderboard else None,
         strategies=run.strategies.table() if run.strategies else None,
         trainings=trainings_table(run) if run.trainings else None,
+        ensemble=ensemble_table(run) if run.ensemble else None,
         rounds=rounds_table(run) if run.rounds else None,
         pictures=make_pictures(run),
+        examples=find_examples(run),
         data=run.data,
         splits=splits_table(run.data) if run.data else None,
         task=_describe_task(run.data),
@@ -106,7 +110,6 @@ def render_run(run: RunRecord, refresh: float = 0) -> str:
         versions=_versions_table(run),
         snippets=make_snippets(run),
     )
-    return page
 
 
 @refuse_damaged
@@ -116,22 +119,21 @@ def render_comparison(runs: list[RunRecord]) -> str:
         {
             "run": run,
             "answer": describe_run(run),
-            "cells": _cells(run.genotype),
+            "cells": draw_cells(run.genotype),
             "board": run.leaderboard.table() if run.leaderboard else None,
         }
         for run in runs
     ]
     operations = {name for run in runs if run.genotype for name in run.genotype.operations()}
-    page: str = _template("compare.html").render(
+    return render_page(
+        "compare.html",
         runs=runs,
         sections=sections,
         table=runs_table(runs),
         pictures=make_comparison_pictures(runs),
         keys=[(name, to_svg(layout_key(name), page=True)) for name in sort_operations(operations)],
-        refresh=0,
         versions=values_table("Versions of the packages that wrote this page.", package_versions(*PACKAGES)),
     )
-    return page
 
 
 def _settings_table(run: RunRecord) -> Table[Any]:
@@ -153,7 +155,8 @@ def _target(out: str | Path | None, folder: Path) -> Path:
     return path / NAME if path.is_dir() else path
 
 
-def _template(name: str) -> Any:
+def render_page(name: str, **values: Any) -> str:
+    """The page of a template. It reloads itself after ``refresh`` seconds, if given."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -163,10 +166,11 @@ def _template(name: str) -> Any:
     )
     environment.filters["markup"] = Markup  # for our own SVG and tables only: they escape their texts
     environment.filters["count"] = count
-    return environment.get_template(name)
+    page: str = environment.get_template(name).render(**{"refresh": 0, **values})
+    return page
 
 
-def _keys(genotype: Genotype | None) -> list[tuple[str, str]]:
+def draw_keys(genotype: Genotype | None) -> list[tuple[str, str]]:
     """Names of operations, each with a line that has its look."""
     if genotype is None:
         return []
@@ -174,7 +178,7 @@ def _keys(genotype: Genotype | None) -> list[tuple[str, str]]:
     return [(name, to_svg(layout_key(name), page=True)) for name in sort_operations({*genotype.operations(), *usual})]
 
 
-def _cells(genotype: Genotype | None) -> list[tuple[str, str]]:
+def draw_cells(genotype: Genotype | None) -> list[tuple[str, str]]:
     """Drawings of the cells with their formulas."""
     if genotype is None:
         return []

@@ -6,11 +6,13 @@ from html import escape
 
 from gnas.arch.genotype import Genotype
 from gnas.report.draw import draw_genotype
+from gnas.report.explained import draw_explanation
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.table import Table
 from gnas.run.words import count, duration, format_metric, unit
 from gnas.strategies.base import SearchResult
 from gnas.training.train import TrainResult
+from gnas.use.explain import Explanation
 
 SHOWN = 8  # cells drawn below a search result
 
@@ -58,4 +60,5 @@ def install() -> None:
     Genotype._repr_svg_ = genotype_svg  # type: ignore[attr-defined]
     SearchResult._repr_html_ = search_html  # type: ignore[attr-defined]
     TrainResult._repr_html_ = train_html  # type: ignore[attr-defined]
+    Explanation._repr_svg_ = draw_explanation  # type: ignore[attr-defined]
     Leaderboard._repr_html_ = leaderboard_html  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from gnas.report import plots
 from gnas.report.answer import search_seconds
 from gnas.report.axes import inline_svg
 from gnas.report.layout import layout_cell, rows_needed
+from gnas.report.race_view import Racer, list_racers, race_curves
 from gnas.report.shapes import to_svg
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.record import RunRecord
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 DRAWING_LIMIT = 1_500_000  # letters of drawings in one report
 SEEDS = "Lines are means over the seeds. Shades span the lowest and the highest seed."
 DEVIATION = "Points are means over the seeds. Bars show one standard deviation."
+RACE = "Race: validation metric by trained epochs"
+RACE_CAPTION = (
+    "A line per candidate, a point per rung. The leaders have colours. The worst tenth of the points is cut off."
+)
 LINKS = "Lines are means over the links of a cell. Shades span the lowest and the highest link."
 
 Plots = Iterator[tuple[str, str, "Figure"]]  # title, caption, figure
@@ -46,6 +51,12 @@ def make_pictures(run: RunRecord) -> list[Picture]:
     return _to_pictures(
         [*_plot_strategies(run), *_plot_board(run), *_plot_trainings(run), *_plot_search(run)], run.name
     )
+
+
+def make_live_pictures(run: RunRecord, racers: list[Racer]) -> list[Picture]:
+    """The plots that a live view shows: the leaders of a race, or the search, and the trainings."""
+    made = [(RACE, RACE_CAPTION, race_curves(racers, run.metric))] if racers else [*_plot_search(run)][:3]
+    return _to_pictures([*made, *_plot_trainings(run)], run.name)
 
 
 def make_comparison_pictures(runs: list[RunRecord]) -> list[Picture]:
@@ -108,7 +119,10 @@ def _plot_search(run: RunRecord) -> Plots:
         yield "Depth search", caption, plots.depth_rounds(run.rounds)
     if not history:
         return
-    if step == "trial":
+    racers = list_racers(run)
+    if racers:
+        yield RACE, RACE_CAPTION, race_curves(racers, run.metric)
+    elif step == "trial":
         best = [{"epoch": record["epoch"], "val_metric": record.get("best_val_metric")} for record in history]
         curves = plots.training_curves({"each trial": [history], "best so far": [best]}, run.metric, step=step)
         yield "Search: validation metric", "Each trial trains one candidate.", curves

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from gnas.model.metrics import higher_is_better
 from gnas.report.answer import best_baseline, found_row, judge_row, search_seconds
 from gnas.run.record import RoundRecord, RunRecord, TrainingRecord
 from gnas.run.table import NONE, Column, Table, show_count
-from gnas.run.words import direction, duration, format_metric, format_spread, unit
+from gnas.run.words import direction, duration, format_metric, format_spread, name_metric, unit
 
 
 def trainings_table(run: RunRecord) -> Table[TrainingRecord]:
@@ -36,6 +37,26 @@ def _latest(training: TrainingRecord, in_result: str, in_history: str) -> Any:
     if training.result is not None:
         return getattr(training.result, in_result)
     return training.history[-1].get(in_history) if training.history else None
+
+
+def ensemble_table(run: RunRecord) -> Table[Mapping[str, Any]]:
+    """One row per member of an ensemble."""
+    Member, found = Column[Mapping[str, Any]], run.ensemble or {}
+    show = partial(format_metric, run.metric)
+    columns = (
+        Member("network", "name"),
+        Member("seed", "seed"),
+        Member("weight in the vote", "weight", "{:.0%}".format),
+        Member(f"validation {unit(run.metric)}", "val", show),
+    )
+    members = found["members"]
+    pick = max if higher_is_better(run.metric) else min
+    best = pick((one["val"] for one in members if one["val"] is not None), default=None)
+    caption = (
+        f"Chosen on validation: {name_metric(run.metric, found['val'])}; its best member has {show(best)}. "
+        f"On the test split it has {show(found['test'])}. All its networks together have {found['num_weights']:,} weights."
+    )
+    return Table(columns, sorted(members, key=lambda one: -one["weight"]), caption)
 
 
 def rounds_table(run: RunRecord) -> Table[tuple[int, RoundRecord]]:

@@ -1,4 +1,4 @@
-"""``gnas runs``, ``report``, ``draw``, ``export``, ``predict`` and ``doctor``: looking at what is there."""
+"""``gnas runs``, ``report``, ``draw``, ``export``, ``predict``, ``explain`` and ``doctor``: looking at what is there."""
 
 from __future__ import annotations
 
@@ -115,3 +115,12 @@ def test_doctor_sees_a_gpu_that_torch_cannot_use(monkeypatch: pytest.MonkeyPatch
     assert ended.code == 1
     assert "NVIDIA H200, but torch" in ended.out
     assert "reinstall torch with CUDA" in ended.out
+
+
+def test_explain(copy: Path, rings: Path) -> None:
+    ended = gnas("explain", copy, rings, "--row", 3, "--row", 5, "-o", "why.html")
+    assert ended.code == 0, ended
+    assert "why.html, why.csv" in ended.out
+    assert Path("why.html").read_text().count("<figure") == 2
+    assert gnas("explain", copy, rings, "-o", "why.html").code == 2  # it is there
+    assert "no row 99" in gnas("explain", copy, rings, "--row", 99, "-o", "other.svg").err

@@ -6,22 +6,15 @@ The page under test is the report's own text with a script appended that acts li
 import html
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import BROWSER, QUIET
 from folders import made_up_job, put
 
 from gnas.report import compare_report, write_report
-
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-QUIET = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update", "--enable-logging=stderr", "--v=0"),
-    "--virtual-time-budget=3000",
-)
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on PATH: the report is not opened in a browser")
 

@@ -1,0 +1,190 @@
+"""Drawings of single graphs: molecules by rdkit, others by a spring layout, with scores as colours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gnas.arch.operation import BLUE, VERMILLION
+from gnas.data.atoms import parse_canonical
+from gnas.data.encoding import Array
+from gnas.errors import InputError
+from gnas.report.shapes import Box, Curve, Drawing, Group, Point, Shape, Text
+
+WIDTH, HEIGHT = 380, 300
+MOST_NODES = 60  # drawn of one graph
+EDGE = 26.0  # margin
+WHITE, DARK, FAINT_LINE = "#ffffff", "#1c2430", "#9aa3af"
+
+
+@dataclass(frozen=True)
+class GraphPicture:
+    """What is drawn of a graph: its edges, names of nodes, scores of nodes and edges, and the nodes a target is of."""
+
+    edge_index: Array
+    num_nodes: int
+    names: tuple[str, ...] = ()
+    nodes: Array | None = None
+    edges: Array | None = None
+    marked: tuple[int, ...] = ()
+    smiles: str = ""
+    pos: Array | None = field(default=None, repr=False)
+
+    def colours(self) -> tuple[dict[int, str], dict[tuple[int, int], str]]:
+        """Colours of nodes and of pairs of nodes: blue raises the output, vermillion lowers it, white does neither."""
+        pairs: dict[tuple[int, int], float] = {}
+        for (a, b), score in zip(self.edge_index.T.tolist(), [] if self.edges is None else self.edges, strict=False):
+            pairs[min(a, b), max(a, b)] = pairs.get((min(a, b), max(a, b)), 0.0) + float(score)
+        nodes = dict(enumerate([] if self.nodes is None else self.nodes.tolist()))
+        largest = max([*map(abs, nodes.values()), *map(abs, pairs.values())], default=0.0) or 1.0
+        return (
+            {k: mix_colour(score / largest) for k, score in nodes.items()},
+            {k: mix_colour(score / largest) for k, score in pairs.items()},
+        )
+
+
+def mix_colour(score: float) -> str:
+    """White at 0, blue towards 1, vermillion towards -1."""
+    full = BLUE if score > 0 else VERMILLION
+    share = min(abs(score), 1.0) * 0.85
+    parts = (round(255 + share * (int(full[k : k + 2], 16) - 255)) for k in (1, 3, 5))
+    return "#" + "".join(f"{part:02x}" for part in parts)
+
+
+# -- molecules -----------------------------------------------------------------------------------------------------
+
+
+def draw_molecule(picture: GraphPicture, *, png: bool = False) -> str | bytes | None:
+    """The molecule as SVG text or PNG, by rdkit; None if the graph is no molecule, or rdkit is not installed."""
+    molecule = _find_molecule(picture) if picture.smiles else None
+    if molecule is None:
+        return None
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    nodes, pairs = picture.colours()
+    bonds = {
+        bond.GetIdx(): _rgb(pairs[key])
+        for bond in molecule.GetBonds()
+        if (key := tuple(sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())))) in pairs
+    }
+    atoms = {k: _rgb(colour) for k, colour in nodes.items()}
+    drawer: Any = (rdMolDraw2D.MolDraw2DCairo if png else rdMolDraw2D.MolDraw2DSVG)(
+        WIDTH * (1 + png), HEIGHT * (1 + png)
+    )
+    drawer.drawOptions().fillHighlights = True
+    rdMolDraw2D.PrepareAndDrawMolecule(
+        drawer,
+        molecule,
+        highlightAtoms=list(atoms),
+        highlightAtomColors=atoms,
+        highlightBonds=list(bonds),
+        highlightBondColors=bonds,
+        highlightAtomRadii=dict.fromkeys(atoms, 0.4),
+    )
+    drawer.FinishDrawing()
+    if png:
+        return bytes(drawer.GetDrawingText())
+    text = str(drawer.GetDrawingText())
+    return re.sub(r"<!--.*?-->\s*", "", text[text.index("<svg") :])
+
+
+def _find_molecule(picture: GraphPicture) -> Any:
+    """rdkit's molecule whose atoms have the numbers of the graph's nodes; None if there is none."""
+    try:
+        from gnas.data.smiles import import_rdkit
+
+        chem = import_rdkit()
+    except InputError:
+        return None
+    wanted = {tuple(edge) for edge in picture.edge_index.T.tolist()}
+    parsed = parse_canonical(picture.smiles)
+    for molecule in (None if parsed is None else parsed[0], chem.MolFromSmiles(picture.smiles)):
+        if molecule is None or molecule.GetNumAtoms() != picture.num_nodes:
+            continue
+        bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
+        if {*bonds, *((b, a) for a, b in bonds)} == wanted:
+            return molecule
+    return None
+
+
+def _rgb(colour: str) -> tuple[float, float, float]:
+    red, green, blue = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    return red, green, blue
+
+
+# -- other graphs --------------------------------------------------------------------------------------------------
+
+
+def layout_graph(picture: GraphPicture) -> Drawing:
+    """The graph as circles and lines. Of a large one, the nodes with the largest scores around the marked ones."""
+    shown = _choose_nodes(picture)
+    places = _place_nodes(picture, shown)
+    nodes, pairs = picture.colours()
+    size = 22.0 if len(shown) <= 30 else 16.0
+    lines: list[Shape] = []
+    for a, b in sorted({(min(a, b), max(a, b)) for a, b in picture.edge_index.T.tolist()}):
+        if a in places and b in places and a != b:
+            coloured = pairs.get((a, b))
+            if coloured is not None:
+                lines.append(Curve(places[a], ((places[b],),), coloured, 7.0))
+            lines.append(Curve(places[a], ((places[b],),), FAINT_LINE, 1.2))
+    circles = [_circle(picture, k, places[k], nodes.get(k, WHITE), size) for k in shown]
+    label = f"{len(shown)} of {picture.num_nodes:,} nodes" if len(shown) < picture.num_nodes else ""
+    note = [Text(WIDTH / 2, HEIGHT - 9, label, 11, fill="#5f6a7a")] if label else []
+    return Drawing(WIDTH, HEIGHT, (Box(0, 0, WIDTH, HEIGHT, 0, WHITE), *lines, *circles, *note), "graph with scores")
+
+
+def _circle(picture: GraphPicture, node: int, place: Point, fill: str, size: float) -> Group:
+    marked = node in picture.marked
+    box = Box(
+        *(place[0] - size / 2, place[1] - size / 2, size, size, size / 2, fill),
+        stroke=DARK if marked else FAINT_LINE,
+        line=3.0 if marked else 1.0,
+    )
+    score = "" if picture.nodes is None else f": {picture.nodes[node]:+.4g}"
+    name = f" ({picture.names[node]})" if picture.names else ""
+    text = picture.names[node][:3] if picture.names else str(node)
+    return Group("node", (box, Text(*place, text, 9, fill=DARK)), f"node {node}{name}{score}")
+
+
+def _choose_nodes(picture: GraphPicture) -> list[int]:
+    """All nodes, or the marked ones with those around them, larger scores first."""
+    if picture.num_nodes <= MOST_NODES:
+        return list(range(picture.num_nodes))
+    scores = np.zeros(picture.num_nodes) if picture.nodes is None else np.abs(picture.nodes)
+    near: dict[int, set[int]] = {}
+    for a, b in picture.edge_index.T.tolist():
+        near.setdefault(a, set()).add(b)
+        near.setdefault(b, set()).add(a)
+    chosen = dict.fromkeys(picture.marked or [int(scores.argmax())])
+    while len(chosen) < MOST_NODES:
+        around = {n for k in chosen for n in near.get(k, ())} - set(chosen)
+        if not around:
+            break
+        ranked = sorted(around, key=lambda n: (-scores[n], n))
+        chosen |= dict.fromkeys(ranked[: MOST_NODES - len(chosen)])
+    return list(chosen)
+
+
+def _place_nodes(picture: GraphPicture, shown: Sequence[int]) -> dict[int, Point]:
+    """Places in pixels: the positions of the data, or a spring layout."""
+    if picture.pos is not None and picture.pos.shape[1] >= 2:
+        points = np.asarray(picture.pos, float)[list(shown)][:, :2]
+    else:
+        import networkx
+
+        graph = networkx.Graph()
+        graph.add_nodes_from(shown)
+        known = set(shown)
+        graph.add_edges_from((a, b) for a, b in picture.edge_index.T.tolist() if a in known and b in known and a != b)
+        found = networkx.spring_layout(graph, seed=0, iterations=120)
+        points = np.array([found[k] for k in shown], float).reshape(-1, 2)
+    low, spread = points.min(0), np.ptp(points, axis=0)
+    unit = (points - low) / np.where(spread > 0, spread, 1.0)
+    unit = np.where(spread > 0, unit, 0.5)
+    room = np.array([WIDTH - 2 * EDGE, HEIGHT - 2 * EDGE - 10])
+    return {k: (float(x), float(y)) for k, (x, y) in zip(shown, EDGE + unit * room, strict=True)}

@@ -1,0 +1,138 @@
+"""The live view: only with its token, follows a run in progress, in a real browser; the report renews itself."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from browser import BROWSER, QUIET
+from folders import made_up_job
+from terminal import write_graphs
+
+from gnas.cli.job import _Renewal
+from gnas.report.live import LiveServer, list_progress, live_state
+from gnas.run.record import read_run
+
+RACE = ("--strategy", "race", "--time", "40s", "--cells", "2", "--channels", "8", "--epochs", "300", "--seeds", "41")
+
+
+def get(address: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(address, timeout=20) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_only_the_token_opens_the_page(tmp_path: Path) -> None:
+    with LiveServer(made_up_job(tmp_path / "job", stage="searching")) as live:
+        root = live.address.removesuffix(f"{live.token}/")
+        assert root.startswith("http://127.0.0.1:")
+        for wrong in ("", "state", "x" * len(live.token) + "/", live.token[:-1] + "/state"):
+            code, text = get(root + wrong)
+            assert code == 403
+            assert live.token not in text
+        assert get(live.address)[0] == 200
+        assert get(live.address + "config.yaml")[0] == 404
+    with pytest.raises(OSError):  # the server has ended
+        urllib.request.urlopen(live.address, timeout=2)
+
+
+def test_the_state_changes_with_the_folder(tmp_path: Path) -> None:
+    folder = made_up_job(tmp_path / "job", stage="searching", age=3600)
+    with LiveServer(folder) as live:
+        assert json.loads(get(live.address + "state")[1])["state"] == "stopped"
+        with open(folder / "search" / "history.jsonl", "a") as file:  # another machine writes: there is no lock here
+            file.write((folder / "search" / "history.jsonl").read_text().splitlines()[-1] + "\n")
+        now = json.loads(get(live.address + "state")[1])
+        assert now["state"] == "running"
+        assert "Architecture now" in now["html"]
+        (folder / "config.yaml").rename(folder / "away")
+        assert "config.yaml" in json.loads(get(live.address + "state")[1])["note"]
+        (folder / "away").rename(folder / "config.yaml")
+        (folder / "result.json").write_text("{}")
+        assert json.loads(get(live.address + "state")[1])["state"] == "finished"
+
+
+def test_time_left_of_a_search_by_epochs(tmp_path: Path) -> None:
+    folder = made_up_job(tmp_path / "job", stage="searching", epochs=12)
+    lines = (folder / "search" / "history.jsonl").read_text().splitlines()[:9]  # 9 of 12 epochs, 2 s each
+    (folder / "search" / "history.jsonl").write_text("\n".join(lines) + "\n")
+    run = read_run(folder)
+    assert live_state(run) == "running"
+    facts = {fact.label: fact.value.replace("\u00a0", " ") for fact in list_progress(run, "running")}
+    assert facts["left"] == "6.0 s"
+    assert facts["epochs of the search"] == "9"
+
+
+def test_the_report_renews_itself_while_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made_up_job(tmp_path / "job", stage="searching")
+    with _Renewal(folder) as renew:
+        renew.on_epoch({})
+        assert not (folder / "report.html").exists()  # too early
+        renew.due = 0.0
+        renew.on_epoch({})
+        assert 'http-equiv="refresh"' in (folder / "report.html").read_text()
+        assert renew.due > time.monotonic() + renew.EVERY - 1
+    assert 'http-equiv="refresh"' not in (folder / "report.html").read_text()
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no chromium on PATH")
+def test_a_race_in_progress_in_a_browser(tmp_path: Path) -> None:
+    data, folder = write_graphs(tmp_path / "rings"), tmp_path / "run"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "gnas"]
+    race = subprocess.Popen(
+        [*command, "search", data, *RACE, "--out", folder],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    watcher = None
+    try:
+        history, limit = folder / "search" / "history.jsonl", time.monotonic() + 60
+        while not history.exists() or history.read_text().count("\n") < 8:
+            assert race.poll() is None, race.communicate()[1]
+            assert time.monotonic() < limit
+            time.sleep(0.05)
+        watcher = subprocess.Popen(
+            [*command, "watch", folder, "--until-finished", "--no-browser"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        assert watcher.stdout is not None
+        found = re.search(r"http://127\.0\.0\.1:\d+/\S+/", watcher.stdout.readline())
+        assert found
+        first = browse(found[0], tmp_path)
+        assert 'data-state="running"' in first
+        assert "left</span>" in first
+        assert "Candidates" in first
+        assert "<svg" in first
+        assert race.wait(timeout=90) == 0
+        last = browse(found[0], tmp_path) if watcher.poll() is None else ""
+        assert not last or 'data-state="finished"' in last
+        assert watcher.wait(timeout=20) == 0
+    finally:
+        for process in filter(None, (race, watcher)):
+            process.kill()
+            process.wait()
+
+
+def browse(address: str, folder: Path) -> str:
+    """The page as a browser shows it after a few seconds, without complaints on its console."""
+    done = subprocess.run(
+        [str(BROWSER), *QUIET, f"--user-data-dir={folder / 'profile'}", "--dump-dom", address],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=True,
+    )
+    assert not [line for line in done.stderr.splitlines() if "CONSOLE" in line and "ERR_CONNECTION" not in line]
+    return done.stdout
