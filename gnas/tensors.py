@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
 from gnas.errors import InputError
-from gnas.files import write_atomic
+from gnas.files import open_regular, read_bytes, write_atomic
 
 
 def write_tensors(path: str | Path, form: str, text: str, tensors: Mapping[str, Tensor]) -> Path:
@@ -31,7 +32,7 @@ def read_tensors(path: str | Path, form: str, noun: str) -> tuple[str, dict[str,
     """
     path = Path(path)
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
         tensors = parse_tensors(data)
         meta = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
         if meta.get("format") != form:
@@ -49,7 +50,7 @@ def read_tensors(path: str | Path, form: str, noun: str) -> tuple[str, dict[str,
 
 def read_digest(path: str | Path) -> str:
     """The digest in the file: the same for the same content, unlike the bytes of the file."""
-    with Path(path).open("rb") as file:
+    with os.fdopen(open_regular(path), "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
     return str(header["__metadata__"]["digest"])
 

@@ -63,6 +63,9 @@ def module_source(network: Network, about: str) -> str:
         channels=network.channels,
         norm=config.norm,
         steps=steps,
+        uses_scatter=task.level == "graph"
+        or bool(given.structure or given.walks or given.edge_walks)
+        or "edge_index" in steps,
         operations=operations,
         cells=cells,
         stack=[(name, *_call(classes[name])) for name in stack],
@@ -170,9 +173,7 @@ def quoted(text: str) -> str:
 def _imports(body: str) -> list[str]:
     found = ["import torch"] if re.search(r"\btorch\.", body) else []
     found += ["import torch.nn.functional as F", "from safetensors.torch import load_file"]
-    found += ["from torch import Tensor, nn"]
-    used = [name for name in ("scatter", "softmax") if f"{name}(" in body]
-    return found + ([f"from torch_geometric.utils import {', '.join(used)}"] if used else [])
+    return [*found, "from torch import Tensor, nn"]
 
 
 def _constants(task: Task, given: InputCode) -> list[str]:

@@ -10,7 +10,7 @@ To use it::
     model = load()
     out = model(data.x, data.edge_index{% for name in given.names() %}, data.{{ name }}{% endfor %})
 
-It needs torch, torch-geometric and safetensors.
+It needs torch and safetensors.
 """
 
 from __future__ import annotations
@@ -30,6 +30,31 @@ HERE = Path(__file__).parent
 '''
 
 BODY = '''\
+{% if uses_scatter %}
+def scatter(values: Tensor, index: Tensor, dim_size: int | None = None, reduce: str = "sum") -> Tensor:
+    """The rows of ``values`` with the same ``index`` together; zeros where there are none."""
+    count = int(index.max()) + 1 if dim_size is None else dim_size
+    shape = (count, *values.shape[1:])
+    if reduce == "max":
+        places = index.reshape(-1, *[1] * (values.dim() - 1)).expand_as(values)
+        found = values.new_full(shape, -torch.inf).scatter_reduce(0, places, values, "amax")
+        return found.masked_fill(found == -torch.inf, 0.0)
+    total = values.new_zeros(shape).index_add(0, index, values)
+    if reduce == "sum":
+        return total
+    number = values.new_zeros(count).index_add(0, index, torch.ones_like(index).to(values)).clamp(min=1)
+    return total / number.reshape(-1, *[1] * (values.dim() - 1))
+
+
+{% endif %}
+{% if "softmax(" in steps %}
+def softmax(score: Tensor, index: Tensor, num_nodes: int) -> Tensor:
+    """Shares of the rows with the same ``index``, which add up to 1."""
+    weight = (score - scatter(score.detach(), index, num_nodes, "max")[index]).exp()
+    return weight / (scatter(weight, index, num_nodes)[index] + 1e-16)
+
+
+{% endif %}
 {% if "aggregate(" in steps %}
 def aggregate(h: Tensor, edge_index: Tensor, reduce: str) -> Tensor:
     """What each node receives from the nodes that point to it; zeros if there are none."""
@@ -354,4 +379,71 @@ def load(folder: str | Path = HERE) -> Model:
     model = Model()
     model.load_state_dict(load_file(Path(folder) / "weights.safetensors"))
     return model.eval()
+'''
+
+ENSEMBLE_SOURCE = '''\
+"""<ABOUT>
+
+To use it::
+
+    from model import load
+
+    model = load()
+    out = model(data.x, data.edge_index<CALL>)
+
+It needs torch, torch-geometric and safetensors. Each folder member_N holds one network.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+HERE = Path(__file__).parent
+SHARES = <SHARES>  # of the members in the mean
+READS = <READS>  # what each member reads beside x and edge_index
+
+
+class Model(nn.Module):
+    """Networks that vote: the weighted mean of their probabilities, or of their predicted values."""
+
+    def __init__(self, members: list[nn.Module]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def each(self, x: Tensor, edge_index: Tensor<MORE>) -> Tensor:
+        """What each member predicts: [members, rows, outputs]."""
+        given = {<GIVEN>}
+        values = []
+        for member, names in zip(self.members, READS):
+            out = member(x, edge_index, **{name: given[name] for name in names})
+            values.append(<VALUES>)
+        return torch.stack(values)
+
+    def average(self, values: Tensor) -> Tensor:
+        return torch.einsum("m,m...->...", values.new_tensor(SHARES), values)
+
+    def forward(self, x: Tensor, edge_index: Tensor<MORE>) -> Tensor:
+        mean = self.average(self.each(x, edge_index<PASSED>))
+        return <OUTPUT>
+
+    def spread(self, x: Tensor, edge_index: Tensor<MORE>) -> Tensor:
+        """The standard deviation over the members."""
+        values = self.each(x, edge_index<PASSED>)
+        return self.average((values - self.average(values)).square()).sqrt()
+
+
+def load(folder: str | Path = HERE) -> Model:
+    """The ensemble, ready to predict; ``folder`` holds a folder for each member."""
+    return Model([_load_member(Path(folder) / f"member_{k}") for k in range(1, len(SHARES) + 1)]).eval()
+
+
+def _load_member(folder: Path) -> nn.Module:
+    spec = importlib.util.spec_from_file_location(f"{__name__}_{folder.name}", folder / "model.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.load(folder)
 '''

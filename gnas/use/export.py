@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
-from gnas.errors import InputError
+from gnas.errors import InputError, located
 from gnas.files import write_atomic
 from gnas.model.baselines import BASELINES
 from gnas.model.baselines.recipes import list_recipes
-from gnas.model.export_code import as_exportable, module_source
+from gnas.model.ensemble import Ensemble
+from gnas.model.export_code import as_exportable, module_source, safe_text
+from gnas.model.export_input import InputCode
+from gnas.model.export_template import ENSEMBLE_SOURCE
 from gnas.model.export_weights import exported_views
-from gnas.model.network import Network
-from gnas.run.layout import MODEL, WEIGHTS
-from gnas.run.models import default_network, load_model
+from gnas.model.network import GraphModule, Network
+from gnas.run.layout import MODEL, WEIGHTS, member_folder
+from gnas.run.models import TrainedInfo, default_network, find_model, load_model
+from gnas.run.table import Table
+from gnas.run.words import count
 from gnas.use.export_card import model_card, origin_words
 from gnas.workflow import package_versions
 
+Files = dict[str, str | bytes]
 PACKAGES = ("gnas", "torch", "torch-geometric", "safetensors")
 
 
@@ -33,7 +40,7 @@ def export_run(
 ) -> Path:
     """Write a network of a run as a folder: model.py, weights, model card, genotype and description.
 
-    ``model.py`` is plain PyTorch: it needs torch, torch-geometric and safetensors, and loading runs no other code. Of
+    ``model.py`` is plain PyTorch: it needs torch and safetensors, and loading runs no other code. Of
     several networks the best by validation that can be exported is exported: a found one, or a hand-made one that is a
     recipe, such as ``gin+``. Of several seeds it is the one with the best validation metric. ``name`` and ``seed`` name
     others. A folder that is not empty is an error, unless ``force`` allows the files of an earlier export to be replaced.
@@ -41,23 +48,78 @@ def export_run(
     out = Path(out)
     _check_free(out, force)
     model, info = load_model(folder, name or _default_network(folder), seed)
+    if model.task.level == "link":
+        raise InputError("a network for links cannot be exported; gnas predict scores pairs with the run folder itself")
+    if isinstance(model, Ensemble):
+        return _write_folder(out, ensemble_files(model, info))
+    return _write_folder(out, _network_files(model, info))
+
+
+def _network_files(model: GraphModule, info: TrainedInfo) -> Files:
     model = as_exportable(model)
     about = f"A graph neural network for {info.dataset}: {model.task.level} {model.task.kind}, {origin_words(model)}."
     versions = package_versions(*PACKAGES)
-    origin = {
-        "name": info.name,
-        "seed": info.seed,
-        "results": [{**result.to_dict(), "seed": number} for number, result in sorted(info.results.items())],
-        "versions": versions,
-    }
-    files: dict[str, str | bytes] = {
+    return {
         "model.py": module_source(model, about),
         WEIGHTS: tensor_bytes(exported_weights(model), {"format": "pt"}),
         "README.md": model_card(model, info, versions),
         "genotype.yaml": model.genotype.to_yaml(),
-        MODEL: json.dumps({**info.description, "exported": origin}, indent=2) + "\n",
+        MODEL: _describe_export(info, versions),
     }
-    return _write_folder(out, files)
+
+
+def _describe_export(info: TrainedInfo, versions: Mapping[str, str]) -> str:
+    """The content of model.json."""
+    results = [{**result.to_dict(), "seed": number} for number, result in sorted(info.results.items())]
+    origin = {"name": info.name, "seed": info.seed, "results": results, "versions": versions}
+    return json.dumps({**info.description, "exported": origin}, indent=2) + "\n"
+
+
+def ensemble_files(ensemble: Ensemble, info: TrainedInfo) -> Files:
+    """An ensemble as files: a module that averages, and each member as an export of its own in a folder."""
+    files: Files = {}
+    reads: list[tuple[str, ...]] = []
+    for number, (network, listed) in enumerate(zip(ensemble.networks(), info.members, strict=True), start=1):
+        with located(f"{info.name}, {listed['name']}"):
+            member = as_exportable(network)
+        place = member_folder(info.folder, number)
+        own = replace(find_model(place), name=str(listed["name"]), seed=listed["seed"])
+        files |= {f"{place.name}/{name}": content for name, content in _network_files(member, own).items()}
+        reads.append(tuple(InputCode.of(member).names()))
+    versions = package_versions(*PACKAGES)
+    task, total = ensemble.task, count(len(reads), "network")
+    about = f"An ensemble of {total} for {safe_text(info.dataset)}: {task.level} {task.kind}."
+    names = [name for name in ("edge_attr", "batch", "graph_attr") if any(name in one for one in reads)]
+    rows = [
+        (f"member_{k}", safe_text(str(one["name"])), f"{one['weight']:.0%}") for k, one in enumerate(info.members, 1)
+    ]
+    kind = 0 if task.kind == "regression" else 1 if task.kind == "classification" else 2
+    texts = {
+        "ABOUT": about,
+        "CALL": "".join(f", data.{name}" for name in names),
+        "SHARES": repr(ensemble.weights),
+        "READS": repr(tuple(reads)),
+        "MORE": "".join(f", {name}: Tensor | None = None" for name in names),
+        "GIVEN": ", ".join(f'"{name}": {name}' for name in names),
+        "PASSED": "".join(f", {name}" for name in names),
+        "VALUES": ("out", "out.softmax(-1)", "out.sigmoid()")[kind],
+        "OUTPUT": ("mean", "mean.clamp_min(1e-12).log()", "torch.logit(mean, 1e-12)")[kind],
+    }
+    source = ENSEMBLE_SOURCE
+    for key, text in texts.items():
+        source = source.replace(f"<{key}>", text)
+    card = [
+        f"# {about}",
+        f"Trained and exported by gnas {versions['gnas']}. `model.py` averages what the members predict; `spread` has their "
+        "standard deviation. Each folder is a network of its own with its own card.",
+        Table.from_tuples(("folder", "network", "weight in the vote"), rows).to_markdown(),
+    ]
+    return {
+        **files,
+        "model.py": source,
+        "README.md": "\n\n".join(card) + "\n",
+        MODEL: _describe_export(info, versions),
+    }
 
 
 def exported_weights(model: Network) -> dict[str, Tensor]:
@@ -88,7 +150,8 @@ def _write_folder(out: Path, files: Mapping[str, str | bytes]) -> Path:
     """Write a new folder as a whole or not at all; in an existing one, replace each file."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+        made = out.with_name(f".{out.name}.{secrets.token_hex(4)}")  # the umask says who may read it
+        made.mkdir()
     except OSError as error:
         raise InputError(f"{out}: cannot be written ({error.strerror})") from None
     try:
@@ -96,9 +159,9 @@ def _write_folder(out: Path, files: Mapping[str, str | bytes]) -> Path:
             write_atomic(made / name, content)
         if out.is_dir() and any(out.iterdir()):
             for name in files:
+                (out / name).parent.mkdir(exist_ok=True)
                 os.replace(made / name, out / name)
         else:
-            made.chmod(0o755)
             if out.is_dir():
                 out.rmdir()
             os.replace(made, out)

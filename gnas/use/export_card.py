@@ -102,7 +102,7 @@ def _usage(network: Network) -> str:
         f"    out = model(batch.x, batch.edge_index{more})  {result}",
         "```",
     ]
-    wants = "It needs torch, torch-geometric and safetensors; `gnas predict` reads this folder, too."
+    wants = "It needs torch and safetensors; `gnas predict` reads this folder, too."
     return "\n".join(lines) + f"\n\n{wants}"
 
 

@@ -22,29 +22,51 @@ from gnas.errors import InputError
 from gnas.graph import GraphSet
 
 
-def with_targets(dataset: Any, y: Any) -> tuple[Any, tuple[str, ...]]:
-    """Copies of a list of graphs with these targets, one entry for each graph; texts become class numbers and names.
+def with_targets(dataset: Any, y: Any, classify: bool = False) -> tuple[Any, np.ndarray | None]:
+    """Copies of a list of graphs with these targets, one entry for each graph, and the values that stand for classes.
 
-    A list of SMILES or a DataFrame becomes a table with the targets beside them.
+    Texts become class numbers, and with ``classify`` other values too. A list of SMILES or a DataFrame becomes a table with
+    the targets beside them.
     """
     named = isinstance(dataset, str | Path)  # a benchmark or a file
+    y = y.to_numpy() if hasattr(y, "to_numpy") and not (is_frame(y) and not classify) else y
+    values = None
     if is_frame(dataset) or (not named and len(dataset) and all(isinstance(item, str) for item in dataset)):
-        return as_table(dataset, y), ()
+        y, values = _numbered(y) if classify else (y, None)
+        return as_table(dataset, y), values
     parts = None if named else collect_graphs(dataset)
     if parts is None or not all(isinstance(graph, Data) for graph in parts.graphs):
         raise InputError("y goes with a list of PyG Data or of SMILES; other data bring their own targets")
     if len(parts.graphs) != len(y):
         raise InputError(f"y has {len(y)} entries for {len(parts.graphs)} graphs")
-    names: tuple[str, ...] = ()
     y = y.to_numpy() if is_frame(y) else y
-    if all(isinstance(one, str) for one in y):
-        found, y = np.unique(np.asarray(y), return_inverse=True)
-        names = tuple(map(str, found))
+    if classify or all(isinstance(one, str) for one in y):
+        y, values = _numbered(y)
     graphs = []
     for graph, target in zip(parts.graphs, y, strict=True):
         graphs.append(copy.copy(graph))
         graphs[-1].y = torch.as_tensor(_to_numbers(target))
-    return graphs, names
+    return graphs, values
+
+
+def _numbered(y: Any) -> tuple[Any, np.ndarray | None]:
+    """Class numbers and the value of each class; ``y`` itself if some targets are unknown or are not single values."""
+    try:
+        values, numbers = np.unique(np.asarray(y).squeeze(), return_inverse=True)
+    except (TypeError, ValueError):
+        return y, None
+    missing = values.dtype.kind == "f" and bool(np.isnan(values).any())
+    if values.dtype.kind == "f" and not missing and bool((values != np.round(values)).any()):
+        raise InputError("Unknown label type: continuous numbers in y are not classes; use GNASRegressor")
+    return (y, None) if missing or numbers.ndim != 1 or len(numbers) != len(y) else (numbers, values)
+
+
+def count_columns(y: Any) -> int:
+    """Targets of a row; 1 if there is no ``y``."""
+    if y is None or not len(y):
+        return 1
+    shape: tuple[int, ...] = np.asarray(y[:1] if isinstance(y, list | tuple) else y).shape
+    return shape[1] if len(shape) > 1 else 1
 
 
 def _to_numbers(values: Any) -> np.ndarray:
@@ -56,12 +78,14 @@ def _to_numbers(values: Any) -> np.ndarray:
         raise InputError("y holds values that are not numbers; give numbers, or a text for each graph") from None
 
 
-def renamed(benchmark: Benchmark, names: tuple[str, ...]) -> Benchmark:
-    """The same benchmark with names in the place of class numbers."""
-    if not names or benchmark.encoding is None:
-        return benchmark
+def renamed(benchmark: Benchmark, values: np.ndarray | None) -> tuple[Benchmark, np.ndarray | None]:
+    """The benchmark with the names of classes in the place of their numbers, and their values in the order of outputs."""
+    if values is None or benchmark.encoding is None:
+        return benchmark, values
+    values = values[[int(number) for number in benchmark.encoding.labels]]
+    names = tuple(map(str, values))
     encoding = replace(benchmark.encoding, labels=names)
-    return replace(benchmark, task=replace(benchmark.task, labels=names), encoding=encoding)
+    return replace(benchmark, task=replace(benchmark.task, labels=names), encoding=encoding), values
 
 
 def flat_targets(y: Any, level: str) -> np.ndarray:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate
 from gnas.model.baselines.base import Baseline, stack
-from gnas.model.head import join_graph_attr
+from gnas.model.head import join_graph_attr, read_rows, row_width
 from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
@@ -62,9 +62,9 @@ class GINHead(nn.Module):
 
     def __init__(self, task: Task, channels: int, count: int) -> None:
         super().__init__()
-        self.level = task.level
+        self.task = task
         self.graph_channels = task.graph_channels if task.level == "graph" else 0
-        width = 2 * channels if task.level == "edge" else channels + self.graph_channels
+        width = row_width(task, channels) + self.graph_channels
         self.linears = nn.ModuleList(nn.Linear(width, task.num_outputs) for _ in range(count))
 
     def forward(self, hidden: list[Tensor], batch: GraphBatch) -> Tensor:
@@ -72,11 +72,8 @@ class GINHead(nn.Module):
         return torch.stack(scores).sum(0)
 
     def read(self, h: Tensor, batch: GraphBatch) -> Tensor:
-        """One row for each graph, node or edge."""
-        if self.level == "graph":
+        """One row for each graph, node, edge or pair."""
+        if self.task.level == "graph":
             h = aggregate(h, batch.members, "sum")
             return join_graph_attr(h, batch, self.graph_channels)
-        if self.level == "edge":
-            edges = batch.neighbors
-            return torch.cat([h.index_select(0, edges.source), h.index_select(0, edges.target)], dim=1)
-        return h
+        return read_rows(h, batch, self.task)
