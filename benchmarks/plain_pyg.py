@@ -96,7 +96,21 @@ class PlainCell(nn.Module):
         return x + F.relu(out)
 
 
-class PlainNetwork(nn.Module):
+class PlainModel(nn.Module):
+    """A network that knows the loss of its task."""
+
+    task: Task
+
+    def loss(self, out: Tensor, y: Tensor) -> Tensor:
+        if self.task.kind == "regression":
+            return F.l1_loss(out, y.view_as(out))
+        if self.task.loss == "cross_entropy":
+            return F.cross_entropy(out, y)
+        counts = torch.bincount(y, minlength=self.task.num_outputs)
+        return F.cross_entropy(out, y, weight=((len(y) - counts) / len(y) * (counts > 0)).to(out.dtype))
+
+
+class PlainNetwork(PlainModel):
     """Encoder, cells, head."""
 
     def __init__(self, cells: Iterable[PlainCell], task: Task, channels: int) -> None:
@@ -122,14 +136,6 @@ class PlainNetwork(nn.Module):
         for layer in self.layers[:-1]:
             h = F.relu(layer(h))
         return self.layers[-1](h)
-
-    def loss(self, out: Tensor, y: Tensor) -> Tensor:
-        if self.task.kind == "regression":
-            return F.l1_loss(out, y.view_as(out))
-        if self.task.loss == "cross_entropy":
-            return F.cross_entropy(out, y)
-        counts = torch.bincount(y, minlength=self.task.num_outputs)
-        return F.cross_entropy(out, y, weight=((len(y) - counts) / len(y) * (counts > 0)).to(out.dtype))
 
 
 class PlainSupernet(PlainNetwork):
@@ -181,13 +187,16 @@ class PlainSearchStep:
 
 
 class PlainTrainStep:
-    """One step of training with Adam."""
+    """One step of training with PyTorch's Adam, or AdamW if there is a weight decay; ``clip`` of 0 clips nothing."""
 
-    def __init__(self, network: PlainNetwork) -> None:
-        self.network = network
-        self.adam = torch.optim.Adam(network.parameters(), lr=1e-3)
+    def __init__(self, network: PlainModel, weight_decay: float = 0.0, clip: float = 0.0) -> None:
+        self.network, self.clip = network, clip
+        kind = torch.optim.AdamW if weight_decay else torch.optim.Adam
+        self.optimizer = kind(network.parameters(), lr=1e-3, weight_decay=weight_decay)
 
     def __call__(self, batch: Batch) -> None:
-        self.adam.zero_grad()
+        self.optimizer.zero_grad()
         self.network.loss(self.network(batch), batch.y).backward()
-        self.adam.step()
+        if self.clip:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
+        self.optimizer.step()

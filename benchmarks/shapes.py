@@ -6,11 +6,15 @@ Molecules are chains with a few closed rings, superpixels have 8 senders per nod
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import torch
 
+import gnas
 from gnas.data.benchmark import Benchmark
 from gnas.data.benchmarks import PUBLISHED, find_facts
+from gnas.data.graph_encodings import with_encodings
 from gnas.graph import GraphSet
 from gnas.model.task import Task
 
@@ -34,6 +38,35 @@ def synthetic(shape: str, graphs: tuple[int, int, int] | None = None, seed: int 
             edges, counts = blocks(rng, nodes, facts.edges)
         splits.append(graph_set(rng, nodes, edges, counts, facts.task))
     return Benchmark(f"{shape} shape", *splits, facts.task, "random graphs")
+
+
+def with_columns(name: str, graphs: int, data_root: str | None = None, columns: bool = True) -> Benchmark:
+    """A dataset, or random graphs of its sizes, with ``graphs`` graphs in train; ``columns``: bonds or distances, and walks."""
+    encodings = "walks:20,edge_walks:20" if columns and name not in ("mnist", "cifar10") else None
+    readout = "sum" if columns and name == "zinc" else "mean"
+    if data_root is not None:
+        edges = "yes" if columns else None
+        found = gnas.load(name, data_root=data_root, edges=edges, encodings=encodings, readout=readout)
+        return dataclasses.replace(found, train=found.train.select(torch.arange(graphs)))
+    found = synthetic(name, (graphs, 64, 64))
+    task = dataclasses.replace(found.task, readout=readout)
+    splits = found.splits()
+    if columns and name in ("zinc", "mnist", "cifar10"):
+        categories = 4 if name == "zinc" else 0
+        columns_of = {"edge_categories": (4,)} if categories else {"edge_channels": 1}
+        task = dataclasses.replace(task, **columns_of)
+        splits = {split: edge_columns(graphs, categories) for split, graphs in splits.items()}
+    label = f"{name} (random graphs of this size)"
+    return with_encodings(dataclasses.replace(found, name=label, task=task, **splits), encodings)
+
+
+def edge_columns(graphs: GraphSet, categories: int) -> GraphSet:
+    """Random columns of edges: one of categories, or one of numbers."""
+    generator, rows = torch.Generator().manual_seed(0), (graphs.num_edges, 1)
+    drawn = (
+        torch.randint(categories, rows, generator=generator) if categories else torch.rand(rows, generator=generator)
+    )
+    return dataclasses.replace(graphs, edge_attr=drawn)
 
 
 def regular(graphs: int, nodes: int, degree: int, seed: int = 0) -> Benchmark:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import statistics
 import time
 from collections.abc import Callable, Iterator
 
@@ -16,6 +17,7 @@ from gnas.arch.genotype import Genotype
 from gnas.data.benchmark import Benchmark
 from gnas.graph import GraphSet
 from gnas.model import baselines
+from gnas.model.network import GraphModule
 from gnas.run.protocol import TrainConfig
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.darts import Darts, DartsSearch
@@ -62,9 +64,11 @@ def search(
     channels: int = SEARCH_CHANNELS,
     batch: int = SEARCH_BATCH,
     replicas: int = 1,
+    space: gnas.SearchSpace | None = None,
 ) -> Work:
     """Search steps as a search runs them, batch assembly included."""
-    problem = SearchProblem(benchmark.train, benchmark.val, benchmark.task, gnas.SearchSpace(), channels, cells)
+    space = space or gnas.SearchSpace()
+    problem = SearchProblem(benchmark.train, benchmark.val, benchmark.task, space, channels, cells)
     searches: list[GradientSearch] = []
     for seed in range(replicas):
         context = SearchContext(seed, device, mode)
@@ -92,17 +96,22 @@ def training(
     replicas: int = 1,
     genotype: Genotype | None = None,
     hand_made: str = "",
+    build: Callable[[], GraphModule] | None = None,
+    config: TrainConfig | None = None,
 ) -> Work:
     """Training steps as a training runs them, batch assembly included; several replicas share the data.
 
-    What is trained is the published genotype, another one, or the ``hand_made`` network of that name with ``cells`` layers.
+    What is trained is the published genotype, another one, the ``hand_made`` network of that name with ``cells`` layers, or
+    what ``build`` makes.
     """
-    config = TrainConfig(batch_size=batch, engine=mode)
+    config = (config or TrainConfig()).with_(batch_size=batch, engine=mode)
     use_precision(config.precision)
     stores = {name: GraphStore(split, device) for name, split in benchmark.splits().items()}
     trainers = []
     for seed in range(replicas):
-        if hand_made:
+        if build is not None:
+            network = build()
+        elif hand_made:
             network = baselines.build(hand_made, benchmark.task, num_layers=cells)
         else:
             network = gnas.Network(genotype or published(cells), benchmark.task, channels)
@@ -143,23 +152,23 @@ def evaluation(ready: Work) -> Work:
     return Work(step, ready)
 
 
-def plain_search(benchmark: Benchmark, cells: int, device: torch.device) -> Work:
+def plain_search(benchmark: Benchmark, cells: int, device: torch.device, batch: int = SEARCH_BATCH) -> Work:
     """The yardstick's search step; its batches are ready on the device, which favours it."""
     use_precision("tf32")
     supernet = PlainSupernet(gnas.SearchSpace(), benchmark.task, SEARCH_CHANNELS, cells).to(device)
-    step = PlainSearchStep(supernet.train())
-    return _over(pyg_batches(benchmark.train, SEARCH_BATCH, device), step)
+    return over_batches(PlainSearchStep(supernet.train()), benchmark.train, batch, device)
 
 
 def plain_training(benchmark: Benchmark, cells: int, device: torch.device) -> Work:
     """The yardstick's training step; its batches are ready on the device, which favours it."""
     use_precision("tf32")
     network = plain_network(published(cells), benchmark.task, TRAIN_CHANNELS).to(device)
-    step = PlainTrainStep(network.train())
-    return _over(pyg_batches(benchmark.train, TRAIN_BATCH, device), step)
+    return over_batches(PlainTrainStep(network.train()), benchmark.train, TRAIN_BATCH, device)
 
 
-def _over(batches: list[Batch], step: Callable[[Batch], None]) -> Work:
+def over_batches(step: Callable[[Batch], None], graphs: GraphSet, size: int, device: torch.device) -> Work:
+    """A step on one batch of PyG after the other; they are ready on the device."""
+    batches = pyg_batches(graphs, size, device)
     turn = itertools.cycle(batches)
     return Work(lambda: step(next(turn)), (step, batches))
 
@@ -181,6 +190,26 @@ def milliseconds(work: Work, device: torch.device, budget: float = 1.0, most: in
     once = timed(work, device, 1, clock)
     each = max(1, min(most, int(budget / max(once, 1e-6))) // 5)
     return 1e3 * min(timed(work, device, each, clock) for _ in range(5 if once < budget else 2))
+
+
+def compare(works: dict[str, Work], device: torch.device, budget: float = 1.0, parts: int = 7) -> dict[str, float]:
+    """Median milliseconds of a round of each, measured in turns, so that a change of the machine's load meets all of them.
+
+    ``budget`` is the time in seconds for each of them.
+    """
+    counts = {}
+    for name, work in works.items():
+        for _ in range(WARMUP + 2 if device.type == "cuda" else 2):
+            work.step()
+        synchronize(device)
+        once = timed(work, device, 1, "wall")
+        counts[name] = max(1, int(budget / parts / max(once, 1e-6)))
+    found: dict[str, list[float]] = {name: [] for name in works}
+    for part in range(parts):
+        for name, work in works.items():
+            if part < 3 or counts[name] > 1:  # three times are enough for steps that take seconds
+                found[name].append(1e3 * timed(work, device, counts[name], "wall"))
+    return {name: statistics.median(times) for name, times in found.items()}
 
 
 def timed(work: Work, device: torch.device, count: int, clock: str) -> float:

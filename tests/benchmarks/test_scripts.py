@@ -12,6 +12,7 @@ import fit
 import hand_made
 import norms
 import pytest
+import recipes
 import reduction
 import rows
 import several
@@ -64,6 +65,20 @@ def test_hand_made(call, tmp_path: Path) -> None:
         ("gat", "4", "eager"),
     ]
     assert all(float(row["milliseconds"]) > 0 and int(row["weights"]) > 90_000 for row in found)
+
+
+def test_recipes(call, tmp_path: Path) -> None:
+    out = tmp_path / "recipes.csv"
+    small = ("--graphs", "128", "--budget", "0.01", "--cases", "zinc-gin+", "--networks", "found", "mlp")
+    call(recipes, "--out", str(out), *small, "--parts", "recipes", "networks", "--shapes", "zinc")
+    found = read(out)
+    assert [(row["part"], row["network"], row["seeds"]) for row in found] == [
+        ("recipes", "gin+", "1"),
+        ("networks", "found", "1"),
+        ("networks", "mlp", "1"),
+    ]
+    for row in found:
+        assert float(row["speedup"]) == pytest.approx(float(row["plain_ms"]) / float(row["milliseconds"]), rel=0.01)
 
 
 def test_aggregators(call, tmp_path: Path) -> None:

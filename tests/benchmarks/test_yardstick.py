@@ -5,14 +5,17 @@ import numpy as np
 import obvious
 import pytest
 import torch
+from plain_layers import LAYERS, PlainHandMade, PlainRecipe
 from plain_pyg import PlainNetwork, PlainSupernet, plain_network
 from samples import assert_near, shake
-from shapes import SHAPES, regular, synthetic
+from shapes import SHAPES, regular, synthetic, with_columns
 from torch_geometric.data import Batch
 
 from gnas.arch.space import SearchSpace
 from gnas.data.benchmarks import find_facts
 from gnas.graph import GraphBatch
+from gnas.model import baselines
+from gnas.model.cell import Cell
 from gnas.model.network import Network
 from gnas.model.supernet import Supernet
 from gnas.model.task import Task
@@ -44,7 +47,7 @@ def copied(plain: PlainNetwork, ours: torch.nn.Module) -> PlainNetwork:
 
 def load_norm(norm: torch.nn.BatchNorm1d, tensors: dict, prefix: str) -> None:
     for name in ("weight", "bias", "running_mean", "running_var"):
-        getattr(norm, name).copy_(tensors[prefix + name][0])
+        getattr(norm, name).copy_(tensors[prefix + name].flatten())
 
 
 def with_targets(batch: Batch, task: Task) -> GraphBatch:
@@ -96,6 +99,74 @@ def test_the_plain_network_equals_ours(batch: Batch, seed: int) -> None:
     (mine,) = torch.autograd.grad(FEATURES.loss_value(out, given), ours.encoder.linear.weight)
     (theirs,) = torch.autograd.grad(plain.loss(wanted, batch.y), plain.encoder.weight)
     assert_near(mine, theirs, 1e-9)
+
+
+def load_linear(theirs: torch.nn.Linear, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+    theirs.weight.copy_(weight)
+    if bias is not None:
+        theirs.bias.copy_(bias.flatten())
+
+
+@torch.no_grad()
+def copied_recipe(plain: PlainRecipe, ours: Network) -> PlainRecipe:
+    """The plain recipe with the weights of our network."""
+    plain.double()
+    plain.head.layers.load_state_dict(ours.head.layers.state_dict())
+    plain.encoder.x.weight.copy_(ours.encoder.weight)
+    plain.encoder.walks.weight.copy_(ours.encoder.pe.linear.weight)
+    load_norm(plain.encoder.norm, ours.encoder.pe.norm.state_dict(), "")
+    plain.edge_encoder.attr.weight.copy_(ours.edge_encoder.weight)
+    plain.edge_encoder.walks.weight.copy_(ours.edge_encoder.pe.weight)
+    load_norm(plain.edge_encoder.norm, ours.edge_encoder.norm.state_dict(), "")
+    for theirs, cell in zip(plain.layers, ours.cells, strict=True):
+        copy_cell(theirs, cell)
+    return plain
+
+
+def copy_cell(theirs: torch.nn.Module, cell: Cell) -> None:
+    (message,) = (one for stage in cell.in_order() for one in stage.messages.values())
+    if theirs.gated:
+        pairs = zip((theirs.receiver, theirs.sender), (0, 1), strict=True)
+        for linear, part in pairs:
+            load_linear(linear, cell.relation.nodes.weight.chunk(2)[part], cell.relation.nodes.bias.chunk(2)[part])
+        load_linear(theirs.edge, cell.relation.edges.weight, None)
+        load_linear(theirs.value, message.value.weight[0].T, message.value.bias)
+        if theirs.edge_norm is not None:
+            load_norm(theirs.edge_norm, cell.edge_norm.state_dict(), "")
+    else:
+        load_linear(theirs.edge, message.edge.weight[0].T, message.edge.bias)
+        load_linear(theirs.second, cell.fuse_second.weight[0].T, None)
+    load_linear(theirs.fuse, cell.fuse.weight[0].T, cell.fuse.bias)
+    load_norm(theirs.norm, cell.norm.state_dict(), "")
+    load_norm(theirs.last_norm, cell.ffn.norm.state_dict(), "")
+    theirs.wide.load_state_dict(cell.ffn.first.state_dict())
+    theirs.narrow.load_state_dict(cell.ffn.second.state_dict())
+
+
+@pytest.mark.parametrize("name", ["gatedgcn+", "gin+"])
+def test_the_plain_recipe_equals_ours(name: str) -> None:
+    benchmark = with_columns("zinc", 4)
+    task = benchmark.task
+    ours = shake(baselines.build_recipe(name, task, 8, 3), 1).double().train()
+    plain = copied_recipe(PlainRecipe(name, task, 8, 3, 0.0), ours).train()
+    assert sum(p.numel() for p in plain.parameters()) == ours.num_weights()
+    graphs = benchmark.train.batch()
+    batch = Batch.from_data_list([benchmark.train[k] for k in range(4)])
+    for key in ("node_pe", "edge_pe", "y"):
+        batch[key] = batch[key].double()
+    out, wanted = ours(graphs), plain(batch)
+    assert_near(out, wanted, 1e-9)
+    (mine,) = torch.autograd.grad(task.loss_value(out, graphs), ours.edge_encoder.weight)
+    (theirs,) = torch.autograd.grad(plain.loss(wanted, batch.y), plain.edge_encoder.attr.weight)
+    assert_near(mine, theirs, 1e-7)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("shape", ["zinc", "pattern"])
+def test_plain_hand_made_networks_have_as_many_weights(name: str, shape: str) -> None:
+    task = find_facts(shape).task
+    ours = baselines.build(name, task)
+    assert sum(p.numel() for p in PlainHandMade(name, task, ours.channels, 4).parameters()) == ours.num_weights()
 
 
 @pytest.mark.parametrize("shape", SHAPES)
