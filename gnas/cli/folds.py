@@ -78,7 +78,7 @@ def run_search_folds(prepared: PreparedRun, data_root: Any) -> None:
     if found.genotype is not None:
         show.show_network(prepared.screen, found.genotype, f"fold {found.best}")
     show.show_answer(prepared.screen, prepared.folder)
-    _show_folds(prepared, found, *show.list_next_steps(str(prepared.folder), prepared.benchmark.task))
+    _show_folds(prepared, found, *show.list_next_steps(str(prepared.folder)))
 
 
 def run_compare_folds(prepared: PreparedRun, data_root: Any, entries: Sequence[Candidate]) -> None:

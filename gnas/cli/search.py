@@ -105,7 +105,7 @@ def run_search(prepared: PreparedRun) -> None:
     show.show_answer(screen, prepared.folder)
     show.show_leaderboard(screen, found.leaderboard)
     report = write_report(prepared.folder)
-    show.show_next_steps(screen, report, *show.list_next_steps(str(prepared.folder), prepared.benchmark.task))
+    show.show_next_steps(screen, report, *show.list_next_steps(str(prepared.folder)))
     screen.result(
         {
             "run": str(prepared.folder),

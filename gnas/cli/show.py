@@ -8,7 +8,6 @@ from pathlib import Path
 
 from gnas.arch.architecture import Architecture
 from gnas.cli.screen import Screen, cells
-from gnas.model.task import Task
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.table import Table
 from gnas.run.words import count, direction, duration, format_metric, unit
@@ -39,10 +38,9 @@ def show_network(screen: Screen, architecture: Architecture, title: str = "found
     screen.pairs("", cells(formulas), style="green")
 
 
-def list_next_steps(folder: str, task: Task) -> list[list[str]]:
-    """Commands for a finished run: export, which a network for links does not have, and predict."""
-    export = [] if task.level == "link" else [["gnas", "export", folder]]
-    return [*export, ["gnas", "predict", folder, "DATA", "-o", "predictions.csv"]]
+def list_next_steps(folder: str) -> list[list[str]]:
+    """Commands for a finished run."""
+    return [["gnas", "export", folder], ["gnas", "predict", folder, "DATA", "-o", "predictions.csv"]]
 
 
 def show_next_steps(screen: Screen, report: str | None, *commands: Sequence[str]) -> None:

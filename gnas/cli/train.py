@@ -129,7 +129,7 @@ def run_train(prepared: PreparedRun, name: str, architecture: Architecture | Non
         return
     show.show_leaderboard(screen, board)
     report = write_report(prepared.folder)
-    show.show_next_steps(screen, report, *show.list_next_steps(str(prepared.folder), prepared.benchmark.task))
+    show.show_next_steps(screen, report, *show.list_next_steps(str(prepared.folder)))
     screen.result(
         {
             "run": str(prepared.folder),

@@ -351,6 +351,8 @@ def _summary(task: Task, cells: int) -> str:
 
 
 def _output(task: Task) -> str:
+    if task.level == "link":
+        return "The logit of a link, one row for each pair of nodes of edge_label_index."
     what = "The predicted value in its own unit"
     if task.kind != "regression":
         what = f"The logits of the {'classes' if task.kind == 'classification' else 'labels'}"

@@ -22,6 +22,7 @@ class InputCode:
     edge_walks: int = 0
     graph_channels: int = 0
     needs_batch: bool = False
+    pairs: bool = False  # of nodes, which a link task scores
 
     @staticmethod
     def of(network: Network) -> InputCode:
@@ -41,6 +42,7 @@ class InputCode:
             edge_walks,
             task.graph_channels if task.level == "graph" else 0,
             task.level == "graph" or "size" in encoder.structure or bool(walks or laplacian or edge_walks),
+            task.level == "link",
         )
 
     @property
@@ -51,13 +53,21 @@ class InputCode:
     def names(self) -> list[str]:
         """The arguments that a call must give, after ``x`` and ``edge_index``."""
         there = {
+            "edge_label_index": self.pairs,
             "edge_attr": self.edge_columns > 0,
             "batch": self.needs_batch,
             "graph_attr": self.graph_channels > 0,
         }
         return [name for name, read in there.items() if read]
 
+    def encodings(self) -> list[str]:
+        """The encodings that the network computes unless a call gives all of them."""
+        read = {"node_walks": self.walks, "laplacian": self.laplacian, "edge_walks": self.edge_walks}
+        return [name for name, columns in read.items() if columns]
+
     def arguments(self) -> list[str]:
         """The arguments of ``forward``: all networks that read ``edge_attr`` are called in the same way."""
-        names = ["edge_attr", "batch", "graph_attr"] if self.edge_columns else self.names()
-        return ["x: Tensor", "edge_index: Tensor", *(f"{name}: Tensor | None = None" for name in names)]
+        needed = ["x", "edge_index", *(["edge_label_index"] if self.pairs else [])]
+        more = [*(["edge_attr", "batch", "graph_attr"] if self.edge_columns else self.names()), *self.encodings()]
+        optional = [f"{name}: Tensor | None = None" for name in more if name not in needed]
+        return [*(f"{name}: Tensor" for name in needed), *optional]

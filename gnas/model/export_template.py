@@ -33,7 +33,8 @@ BODY = '''\
 {% if uses_scatter %}
 def scatter(values: Tensor, index: Tensor, dim_size: int | None = None, reduce: str = "sum") -> Tensor:
     """The rows of ``values`` with the same ``index`` together; zeros where there are none."""
-    count = int(index.max()) + 1 if dim_size is None else dim_size
+    count = index.max().item() + 1 if dim_size is None else dim_size
+    torch._check(count >= 0)  # torch.export cannot know it
     shape = (count, *values.shape[1:])
     if reduce == "max":
         places = index.reshape(-1, *[1] * (values.dim() - 1)).expand_as(values)
@@ -290,6 +291,26 @@ class Model(nn.Module):
 {% endfor %}
         )
 
+{% if given.encodings() %}
+    @torch.no_grad()
+    def encodings(self, edge_index: Tensor, batch: Tensor) -> dict[str, Tensor]:
+        """What is computed of the edges alone. ``forward`` computes it, unless all of it is given."""
+{% if given.walks %}
+        nodes = torch.arange(batch.size(0), device=batch.device)
+{% endif %}
+        return {
+{% if given.walks %}
+            "node_walks": walks(edge_index, batch, nodes, nodes, {{ given.walks }}),
+{% endif %}
+{% if given.laplacian %}
+            "laplacian": eigenvectors(edge_index, batch, {{ given.laplacian }}),
+{% endif %}
+{% if given.edge_walks %}
+            "edge_walks": walks(edge_index, batch, edge_index[0], edge_index[1], {{ given.edge_walks }}),
+{% endif %}
+        }
+
+{% endif %}
 {% if arguments | length > 1 or arguments[0] | length > 89 %}
     def forward(
 {% for line in arguments %}
@@ -301,25 +322,31 @@ class Model(nn.Module):
 {% endif %}
         """{{ output }}"""
 {% if not task.categories %}
-        h = self.encoder(x.reshape(len(x), {{ task.in_channels }}).to(self.encoder.weight))
+        h = self.encoder(x.reshape(x.size(0), {{ task.in_channels }}).to(self.encoder.weight))
 {% elif task.categories | length == 1 %}
-        h = self.encoder(x.reshape(len(x)).long())
+        h = self.encoder(x.reshape(x.size(0)).long())
 {% else %}
-        h = self.encoder(x.reshape(len(x), {{ task.categories | length }}).long() + self.offsets).sum(dim=1)
+        h = self.encoder(x.reshape(x.size(0), {{ task.categories | length }}).long() + self.offsets).sum(dim=1)
 {% endif %}
 {% if given.needs_batch %}
-        batch = edge_index.new_zeros(len(x)) if batch is None else batch
+        batch = edge_index.new_zeros(x.size(0)) if batch is None else batch
 {% endif %}
 {% if given.structure %}
-        h = h + self.measured(measures({{ measured }}, len(x)).to(h))
+        h = h + self.measured(measures({{ measured }}, x.size(0)).to(h))
+{% endif %}
+{% if given.encodings() %}
+        if {{ given.encodings()[0] }} is None:
+            found = self.encodings(edge_index, batch)
+{% for name in given.encodings() %}
+            {{ name }} = found["{{ name }}"]
+{% endfor %}
 {% endif %}
 {% if given.walks or given.laplacian %}
 {% if given.walks %}
-        nodes = torch.arange(len(x), device=x.device)
-        returned = self.walk_norm(walks(edge_index, batch, nodes, nodes, {{ given.walks }}).to(h))
+        returned = self.walk_norm(node_walks.to(h))
 {% endif %}
 {% if given.laplacian %}
-        vectors = eigenvectors(edge_index, batch, {{ given.laplacian }}).to(h)
+        vectors = laplacian.to(h)
         if self.training:  # the sign of an eigenvector is arbitrary
             signs = torch.randint(0, 2, (int(batch.max()) + 1, {{ given.laplacian }}), device=h.device) * 2 - 1
             vectors = vectors * signs[batch]
@@ -345,8 +372,7 @@ class Model(nn.Module):
         e = self.edge_encoder(h.new_ones(1, 1))
 {% endif %}
 {% if given.edge_walks %}
-        ends = walks(edge_index, batch, edge_index[0], edge_index[1], {{ given.edge_walks }}).to(h)
-        e = {{ "e + " if given.edge_columns }}self.edge_position(self.edge_walk_norm(ends))
+        e = {{ "e + " if given.edge_columns }}self.edge_position(self.edge_walk_norm(edge_walks.to(h)))
 {% endif %}
 {% for name, out, reads in stack %}
         {{ out }} = self.cell_{{ loop.index }}(h, {{ reads }})
@@ -360,11 +386,18 @@ class Model(nn.Module):
 {% if given.graph_channels %}
         if graph_attr is None:
             raise ValueError("this network reads graph_attr: [graphs, {{ given.graph_channels }}]")
-        h = torch.cat([h, graph_attr.reshape(len(h), {{ given.graph_channels }}).to(h)], dim=1)
+        h = torch.cat([h, graph_attr.reshape(h.size(0), {{ given.graph_channels }}).to(h)], dim=1)
 {% endif %}
 {% elif task.level == "edge" %}
         source, target = edge_index
         h = torch.cat([h[source], h[target]], dim=1)
+{% elif task.level == "link" %}
+        first, second = h[edge_label_index[0]], h[edge_label_index[1]]
+{% if task.undirected %}
+        h = torch.cat([first * second, (first - second).abs()], dim=1)
+{% else %}
+        h = torch.cat([first, second, first * second], dim=1)
+{% endif %}
 {% endif %}
 {% if factors %}
         out = self.head(h)
@@ -391,7 +424,7 @@ To use it::
     model = load()
     out = model(data.x, data.edge_index<CALL>)
 
-It needs torch, torch-geometric and safetensors. Each folder member_N holds one network.
+It needs torch and safetensors. Each folder member_N holds one network.
 """
 
 from __future__ import annotations

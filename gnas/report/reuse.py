@@ -27,8 +27,6 @@ def make_snippets(run: RunRecord) -> list[Snippet]:
         return []
     task = _task_code(run)
     found = [Snippet("Command line: export the network", f"gnas export {shlex.quote(run.name)} --out exported")]
-    if (run.data or {}).get("task", {}).get("level") == "link":  # no code to export them
-        found = []
     if task:
         found.append(Snippet("Python: the network with its trained weights", _network(run, task)))
         found.append(Snippet("Python: the architecture without the run folder", _from_text(run.genotype, run, task)))

@@ -28,7 +28,7 @@ from gnas.run.layout import MODEL, WEIGHTS, member_folder
 from gnas.run.models import TrainedInfo, default_network, find_model, load_model
 from gnas.run.table import Table
 from gnas.run.words import count
-from gnas.use.export_card import model_card, origin_words
+from gnas.use.export_card import describe_task, model_card, origin_words
 from gnas.workflow import package_versions
 
 Files = dict[str, str | bytes]
@@ -48,8 +48,6 @@ def export_run(
     out = Path(out)
     _check_free(out, force)
     model, info = load_model(folder, name or _default_network(folder), seed)
-    if model.task.level == "link":
-        raise InputError("a network for links cannot be exported; gnas predict scores pairs with the run folder itself")
     if isinstance(model, Ensemble):
         return _write_folder(out, ensemble_files(model, info))
     return _write_folder(out, _network_files(model, info))
@@ -57,7 +55,7 @@ def export_run(
 
 def _network_files(model: GraphModule, info: TrainedInfo) -> Files:
     model = as_exportable(model)
-    about = f"A graph neural network for {info.dataset}: {model.task.level} {model.task.kind}, {origin_words(model)}."
+    about = f"A graph neural network for {info.dataset}: {describe_task(model.task)}, {origin_words(model)}."
     versions = package_versions(*PACKAGES)
     return {
         "model.py": module_source(model, about),
@@ -88,8 +86,10 @@ def ensemble_files(ensemble: Ensemble, info: TrainedInfo) -> Files:
         reads.append(tuple(InputCode.of(member).names()))
     versions = package_versions(*PACKAGES)
     task, total = ensemble.task, count(len(reads), "network")
-    about = f"An ensemble of {total} for {safe_text(info.dataset)}: {task.level} {task.kind}."
-    names = [name for name in ("edge_attr", "batch", "graph_attr") if any(name in one for one in reads)]
+    about = f"An ensemble of {total} for {safe_text(info.dataset)}: {describe_task(task)}."
+    names = [
+        name for name in ("edge_label_index", "edge_attr", "batch", "graph_attr") if any(name in one for one in reads)
+    ]
     rows = [
         (f"member_{k}", safe_text(str(one["name"])), f"{one['weight']:.0%}") for k, one in enumerate(info.members, 1)
     ]

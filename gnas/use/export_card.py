@@ -50,7 +50,7 @@ def origin_words(network: Network) -> str:
 def _facts(network: Network, info: TrainedInfo) -> list[tuple[str, str]]:
     task, genotype = network.task, network.genotype
     better = "higher" if task.higher_is_better else "lower"
-    facts = [("dataset", safe_text(info.dataset)), ("task", _task(task))]
+    facts = [("dataset", safe_text(info.dataset)), ("task", describe_task(task, outputs=True))]
     tests = [result.test for result in info.results.values()]
     if tests:
         spread = (
@@ -71,9 +71,12 @@ def _facts(network: Network, info: TrainedInfo) -> list[tuple[str, str]]:
     ]
 
 
-def _task(task: Task) -> str:
+def describe_task(task: Task, outputs: bool = False) -> str:
+    """The task in words, such as ``graph regression``; with the number of its outputs if there are several."""
+    if task.level == "link":
+        return "link prediction"
     nouns = {"classification": "classes", "regression": "targets", "multilabel": "labels"}
-    several = f", {task.num_outputs} {nouns[task.kind]}" if task.num_outputs > 1 else ""
+    several = f", {task.num_outputs} {nouns[task.kind]}" if outputs and task.num_outputs > 1 else ""
     return f"{task.level} {task.kind}{several}"
 
 
@@ -90,7 +93,7 @@ def _network(network: Network) -> str:
 def _usage(network: Network) -> str:
     task = network.task
     more = "".join(f", batch.{name}" for name in InputCode.of(network).names())
-    row = f"one row for each {task.level}"
+    row = f"one row for each {'pair' if task.level == 'link' else task.level}"
     result = f"# {row}, in the target's own unit" if task.kind == "regression" else f"# logits, {row}"
     lines = [
         "```python",

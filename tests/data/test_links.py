@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 from terminal import TINY
 from terminal import gnas as command
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import RandomLinkSplit
 
 import gnas
@@ -21,11 +22,12 @@ from gnas.data.storage import load_benchmark, save_benchmark
 from gnas.errors import InputError
 from gnas.graph import GraphBatch, GraphSet
 from gnas.model import baselines
+from gnas.model.export_code import module_source
 from gnas.model.metrics import METRICS, compute_metric
 from gnas.run.protocol import TrainConfig
 from gnas.training.sampling import open_store
 from gnas.training.train import train
-from gnas.use.export import export_run
+from gnas.use.export import export_run, exported_weights
 from gnas.use.predict import predict
 
 
@@ -273,6 +275,29 @@ def test_scores_do_not_depend_on_the_order_of_a_pair_in_undirected_graphs(name: 
         model(GraphBatch.from_edges(graph.x, graph.edge_index))
 
 
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_exported_network_scores_the_same_pairs(directed: bool, weighted: bool) -> None:
+    graphs = [draw_graph(20, seed=seed) for seed in (1, 2)]
+    for graph in graphs:
+        graph.edge_attr = torch.rand(graph.num_edges, 1) if weighted else None
+    task = gnas.load(graphs, level="link", encodings="walks:3").task
+    for graph in graphs:
+        graph.edge_label_index = torch.tensor([[0, 3, 5], [7, 9, 1]])
+    torch.manual_seed(0)
+    net = baselines.build("gatedgcn+", dataclasses.replace(task, undirected=not directed), num_layers=2, channels=8)
+    batch = Batch.from_data_list(graphs)
+    module = types.ModuleType("model")
+    module.__file__ = "model.py"
+    exec(compile(module_source(net, "links"), "model.py", "exec"), module.__dict__)
+    model = module.Model().eval()
+    model.load_state_dict(exported_weights(net))
+    given = (batch.edge_attr,) if weighted else ()
+    out = model(batch.x, batch.edge_index, batch.edge_label_index, *given, batch.batch)
+    assert out.shape == (6, 1)
+    torch.testing.assert_close(out, net.eval()(batch))
+
+
 def test_a_network_beats_chance_clearly() -> None:
     benchmark = gnas.load(draw_graph(), level="link")
     config = TrainConfig(epochs=15, batch_size=1, lr=0.01, epoch_steps=5, patience=10)
@@ -290,7 +315,7 @@ def test_search_predict_and_evaluate_a_folder(tmp_path: Path) -> None:
     write_folder(folder, draw_graph(40))
     ended = command("search", folder, "--data", "level=link", "--out", run, *TINY)
     assert ended.code == 0
-    assert "gnas export" not in ended.out + ended.err
+    assert "gnas export" in ended.out + ended.err
     with pytest.raises(InputError, match="none are given"):
         predict(run, folder)
     pairs = [(a, b) for a in range(8) for b in range(a)]
@@ -300,12 +325,18 @@ def test_search_predict_and_evaluate_a_folder(tmp_path: Path) -> None:
     found = predict(run, folder)
     assert found.columns == ("graph", "source", "target", "p_link")
     assert list(zip(found.index["source"], found.index["target"], strict=True)) == pairs
+    again = predict(export_run(run, tmp_path / "exported", name="gnas"), folder)
+    np.testing.assert_allclose(again.values, predict(run, folder, name="gnas").values, rtol=1e-4, atol=1e-6)
     result = gnas.evaluate(str(run), folder)
     labels = [(a - b) % 3 == 0 for a, b in pairs]
-    assert result.metrics["roc_auc"] == pytest.approx(roc_auc_score(labels, found.values[:, 0]))
+    lines = (folder / "edges.csv").read_text().splitlines()
+    links = {f"n{x},n{y}" for (a, b), label in zip(pairs, labels, strict=True) for x, y in ((a, b), (b, a)) if label}
+    assert links & set(lines)
+    assert any(note.endswith("left out of the messages: they are pairs to predict") for note in result.notes)
+    (folder / "edges.csv").write_text("\n".join(line for line in lines if line not in links) + "\n")
+    hidden = predict(run, folder)  # an evaluation must not see the links that it asks for
+    assert result.metrics["roc_auc"] == pytest.approx(roc_auc_score(labels, hidden.values[:, 0]))
     assert result.metrics["hits@50"] is None  # fewer negative pairs
-    with pytest.raises(InputError, match="cannot be exported"):
-        export_run(run, tmp_path / "exported")
     split = (run / "split.csv").read_text().splitlines()
     assert split[0] == "graph,source,target,split"
 

@@ -127,11 +127,25 @@ def _split_pairs(raw: RawGraphs, options: LoadOptions, undirected: bool) -> RawG
     else:
         _, unit = np.unique(_keys(raw, raw.flat_pairs(), undirected), return_inverse=True)
         codes, how = _split_units(int(unit.max()) + 1, options)[unit.reshape(-1)], _describe_split(options)
-    held_out = _find_held_out(raw, codes, undirected)
-    note = f"{format_count(int(held_out.sum()), 'edge')} left out of the messages: pairs of val and test"
     reason = f"split of pairs: {how}; messages run over no positive pair of val and test"
     raw = replace(raw, row_split=codes, graph_split=None, reasons=(*raw.reasons, reason))
-    return replace(_keep_edges(raw, ~held_out), notes=(*raw.notes, *((note,) if held_out.any() else ())))
+    return _leave_out(raw, codes, undirected, "pairs of val and test")
+
+
+def hide_positive_pairs(raw: RawGraphs, undirected: bool) -> RawGraphs:
+    """Labelled pairs for an evaluation: messages run over none of the links to predict."""
+    if not raw.targets or raw.pairs is None:
+        return raw
+    return _leave_out(raw, np.ones(raw.pairs.shape[1], np.int8), undirected, "they are pairs to predict")
+
+
+def _leave_out(raw: RawGraphs, codes: Array, undirected: bool, why: str) -> RawGraphs:
+    """Graphs without the edges that are positive pairs of val or test; a note counts them."""
+    held_out = _find_held_out(raw, codes, undirected)
+    if not held_out.any():
+        return raw
+    note = f"{format_count(int(held_out.sum()), 'edge')} left out of the messages: {why}"
+    return replace(_keep_edges(raw, ~held_out), notes=(*raw.notes, note))
 
 
 def _codes_of_pairs(raw: RawGraphs) -> Array:

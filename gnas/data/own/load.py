@@ -13,6 +13,7 @@ from gnas.data.graph_encodings import with_encodings
 from gnas.data.own.assemble import assemble_benchmark, default_encoding, encode_raw
 from gnas.data.own.csv import Table
 from gnas.data.own.fit import note_blanks, note_unseen
+from gnas.data.own.links import hide_positive_pairs
 from gnas.data.own.molecule_tables import as_table, is_molecule_file, read_molecule_file, tabulate_smiles
 from gnas.data.own.molecules import read_molecules
 from gnas.data.own.networkx import is_networkx, read_networkx
@@ -95,6 +96,7 @@ def encode_graphs(
         raise InputError("a benchmark is already encoded; give one of its splits to the network")
     raw = _read(data, ReadOptions.for_prediction(encoding, task, skip_bad, unlabelled))
     raw = dataclasses.replace(raw, targets={}, labelled=None) if ignore_targets else raw
+    raw = raw if unlabelled or task.level != "link" else hide_positive_pairs(raw, task.undirected)
     if skip_bad and raw.source != "smiles":
         raise InputError("the option skip_bad leaves out SMILES that cannot be read; these graphs are not SMILES")
     try:
