@@ -378,15 +378,21 @@ class Model(nn.Module):
         {{ out }} = self.cell_{{ loop.index }}(h, {{ reads }})
 {% endfor %}
 {% if task.level == "graph" %}
-{% if readout == "mean_max" %}
-        h = torch.cat([scatter(h, batch, reduce="mean"), scatter(h, batch, reduce="max")], dim=1)
-{% else %}
-        h = scatter(h, batch, reduce="{{ readout }}")
-{% endif %}
+{% set count = "" %}
 {% if given.graph_channels %}
+{% set count = "graph_attr.size(0), " %}
         if graph_attr is None:
             raise ValueError("this network reads graph_attr: [graphs, {{ given.graph_channels }}]")
-        h = torch.cat([h, graph_attr.reshape(h.size(0), {{ given.graph_channels }}).to(h)], dim=1)
+        graph_attr = graph_attr.reshape(-1, {{ given.graph_channels }}).to(h)
+{% endif %}
+{% if readout == "mean_max" %}
+        pools = [scatter(h, batch, {{ count }}reduce=reduce) for reduce in ("mean", "max")]
+        h = torch.cat(pools, dim=1)
+{% else %}
+        h = scatter(h, batch, {{ count }}reduce="{{ readout }}")
+{% endif %}
+{% if given.graph_channels %}
+        h = torch.cat([h, graph_attr], dim=1)
 {% endif %}
 {% elif task.level == "edge" %}
         source, target = edge_index

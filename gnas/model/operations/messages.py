@@ -183,7 +183,7 @@ class AttentionMessage(Message):
             (
                 f"bent = F.leaky_relu(r, {SLOPE}).unflatten(1, self.score.shape)",
                 "score = (bent * self.score).sum(dim=2, keepdim=True)",
-                "share = softmax(score, edge_index[1], num_nodes=len(h))",
+                "share = softmax(score, edge_index[1], num_nodes=h.size(0))",
                 "value = self.value(h)[edge_index[0]].unflatten(1, self.score.shape)",
                 "message = (share * value).flatten(1)",
             ),
@@ -215,8 +215,8 @@ def _count_heads(channels: int) -> int:
 def _received(messages: str, aggregator: str) -> str:
     """What a node receives of its messages, as an expression of exported code."""
     if aggregator in ("symmetric", "std"):
-        return f"receive_{aggregator}({messages}, edge_index, len(h))"
-    return f'receive({messages}, edge_index, len(h), "{aggregator}")'
+        return f"receive_{aggregator}({messages}, edge_index, h.size(0))"
+    return f'receive({messages}, edge_index, h.size(0), "{aggregator}")'
 
 
 def _side_by_side(h: Tensor) -> Tensor:
