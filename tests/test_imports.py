@@ -14,11 +14,24 @@ PACKAGE = Path(gnas.__file__).parent
 
 # Files and folders in import order: each may import only from those before it, and from its own folder.
 ORDER = [
-    *("errors", "fields", "files", "arch", "plugins", "distributed", "graph", "tensors", "kernels", "model"),
+    *(
+        "errors",
+        "fields",
+        "files",
+        "owners",
+        "leases",
+        "arch",
+        "plugins",
+        "distributed",
+        "graph",
+        "tensors",
+        "kernels",
+        "model",
+    ),
     *("data", "run"),
     *("training", "jobs", "strategies", "compare", "workflow", "folds", "cost", "use", "report", "paper", "cli"),
 ]
-TORCH_FREE = ("errors", "fields", "files", "arch")  # what a network is, as values
+TORCH_FREE = ("errors", "fields", "files", "owners", "leases", "arch")  # what a network is, as values
 
 
 def files() -> list[Path]:

@@ -27,8 +27,9 @@ except ImportError:  # not a Unix system: archives are then not locked
 
 from gnas.errors import InputError, located
 from gnas.files import dump_config, parse_yaml, write_atomic
+from gnas.leases import FileSlot, wait_for_lease
 from gnas.run import layout
-from gnas.run.layout import COMMAND, CONFIG, GENOTYPE, RESULT
+from gnas.run.layout import COMMAND, CONFIG, GENOTYPE, LEASE, RESULT, lacks_flock
 
 HISTORY = "history.jsonl"
 # Tables in CSV and Markdown are left out: the JSON file beside them has all their figures.
@@ -188,10 +189,22 @@ def _locked(folder: Path) -> Iterator[None]:
     """Inside, no other process adds to the archives of a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY) if fcntl is not None else None
+    lease = None if handle is not None and _lock(handle) else wait_for_lease(FileSlot(folder / LEASE))
     try:
-        if handle is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
+        if lease is not None:
+            lease.close()
         if handle is not None:
             os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Wait for the lock of a folder; False if its file system has none."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        return True
+    except OSError as error:
+        if lacks_flock(error):
+            return False
+        raise

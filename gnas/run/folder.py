@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ from typing import IO, Any
 
 try:
     import fcntl
-except ImportError:  # not a Unix system: folders are then not locked
+except ImportError:  # not a Unix system: folders are locked by leases
     fcntl = None  # type: ignore[assignment]
 
 from gnas import distributed
@@ -26,6 +27,7 @@ from gnas.arch.architecture import Architecture, load_genotype
 from gnas.arch.genotype import Genotype
 from gnas.errors import InputError
 from gnas.files import check_inside, dump_config, open_regular, write_atomic, write_json
+from gnas.leases import FileSlot, Held, Lease
 from gnas.run import checkpoint, layout
 from gnas.run.record import (
     SearchRecord,
@@ -59,19 +61,46 @@ class Reservation:
 _RESERVED: weakref.WeakValueDictionary[Path, Reservation] = weakref.WeakValueDictionary()
 
 
-def _lock_folder(folder: Path) -> IO[str] | None:
-    """An open file that keeps other processes out of a run folder until it is closed."""
+Lock = IO[str] | Lease
+
+
+def _lock_folder(folder: Path) -> Lock:
+    """What keeps other processes out of a run folder until it is closed: ``flock``, or a lease where there is none."""
+    slot = FileSlot(folder / layout.LEASE)
     if fcntl is None:
-        return None
+        return _lease_folder(slot)
     lock = os.fdopen(open_regular(folder / layout.LOCK, os.O_RDWR | os.O_CREAT, follow=False), "r+")
     for attempt in range(LOCK_TRIES):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if slot.is_held():  # by a machine that sees this folder without flock
+                break
             return lock
-        except OSError:
+        except OSError as error:
+            if layout.lacks_flock(error):
+                lock.close()
+                return _lease_folder(slot)
             time.sleep(0.01 if attempt < LOCK_TRIES - 1 else 0)
     lock.close()
     raise Locked(f"{folder}: another process is working in this run folder")
+
+
+def _lease_folder(slot: FileSlot) -> Lease:
+    try:
+        lease = Lease(slot)
+    except Held as error:
+        raise Locked(str(error)) from None
+    _say_leased()
+    return lease
+
+
+@functools.cache
+def _say_leased() -> None:
+    """Warn, once per process."""
+    warnings.warn(
+        f"this file system has no flock: run folders are locked by a file {layout.LEASE} that names the process and is "
+        "renewed every few seconds"
+    )
 
 
 def check_data(folder: Path, before: dict[str, Any], fingerprint: str | None) -> None:
@@ -121,7 +150,7 @@ class Run:
         self, path: str | Path, config: dict[str, Any] | None = None, *, resume: bool = False, force: bool = False
     ) -> None:
         self.path = Path(path)
-        self._lock: IO[str] | None = None
+        self._lock: Lock | None = None
         self.config = self._open(config, resume, force)
 
     @distributed.by_first
@@ -157,6 +186,7 @@ class Run:
     @distributed.by_first
     def append(self, record: dict[str, Any], name: str = "history") -> None:
         """Add one record and make sure it is on disk."""
+        self._check_lock()
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         with os.fdopen(open_regular(self.path / f"{name}.jsonl", flags, follow=False), "a") as file:
             file.write(json.dumps(record) + "\n")
@@ -178,6 +208,7 @@ class Run:
     @distributed.by_first
     def save_state(self, state: dict[str, Any], name: str = "checkpoint") -> None:
         """Write the next checkpoint, then drop all but the last two."""
+        self._check_lock()
         numbers = self._checkpoints(name)
         checkpoint.save(self._checkpoint(name, numbers[-1] + 1 if numbers else 0), state)
         for old in numbers[: -(KEEP - 1)]:
@@ -205,6 +236,7 @@ class Run:
 
     @distributed.by_first
     def write_json(self, name: str, value: Any) -> None:
+        self._check_lock()
         write_json(self.path / f"{name}.json", value)
 
     @distributed.by_first
@@ -267,6 +299,10 @@ class Run:
     def _take_lock(self) -> None:
         reserved = _RESERVED.pop(self.path.resolve(), None)
         self._lock = _lock_folder(self.path) if reserved is None else reserved.lock
+
+    def _check_lock(self) -> None:
+        if isinstance(self._lock, Lease):
+            self._lock.check()
 
     def close(self) -> None:
         """Let other processes use the folder."""

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -24,8 +25,10 @@ from pathlib import Path
 
 from gnas.errors import InputError
 from gnas.files import open_regular
+from gnas.leases import FileSlot
 
 CONFIG, COMMAND, RESULT, GENOTYPE, LOCK = "config.yaml", "command.json", "result.json", "genotype.yaml", ".lock"
+LEASE = ".lease.json"  # the lock where the file system has none
 MODEL, WEIGHTS = "model.json", "weights.safetensors"
 SPLIT, PREDICTIONS = "split.csv", "predictions.csv"
 ENSEMBLE = "ensemble"  # the name of an ensemble among the networks of a run
@@ -149,7 +152,7 @@ def remove_own(folder: Path) -> list[Path]:
 
     Folders of gnas go with everything in them. A link is removed, never followed.
     """
-    for path in (*own_paths(folder), *(folder / name for name in (*MADE_LATER, LOCK))):
+    for path in (*own_paths(folder), *(folder / name for name in (*MADE_LATER, LOCK, LEASE))):
         remove_path(path)
     for path in folder.iterdir():
         if TEMPORARY.fullmatch(path.name):
@@ -188,9 +191,16 @@ def _list_numbered(folder: Path, prefix: str) -> dict[int, Path]:
 # -- whether a run is under way --------------------------------------------------------------------------------------
 
 
+def lacks_flock(error: OSError) -> bool:
+    """Whether the file system has no ``flock``: the error does not say that somebody holds the lock."""
+    return error.errno in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL)
+
+
 def is_locked(folder: Path) -> bool:
     """Whether a process works in this folder: it holds the lock."""
     try:
+        if FileSlot(folder / LEASE).is_held():
+            return True
         import fcntl
 
         with os.fdopen(open_regular(folder / LOCK, follow=False)) as lock:
@@ -198,8 +208,8 @@ def is_locked(folder: Path) -> bool:
             return False
     except (ImportError, FileNotFoundError, InputError):
         return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not lacks_flock(error)
 
 
 def run_state(folder: str | Path) -> str:
