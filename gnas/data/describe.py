@@ -79,9 +79,10 @@ def _describe_counts(benchmark: Benchmark) -> list[str]:
     graphs = [benchmark.train] if shared else list(sets.values())
     count = sum(len(g) for g in graphs)
     nodes, edges = sum(g.num_nodes for g in graphs), sum(g.num_edges for g in graphs)
-    rows_are = "pair" if benchmark.task.level == "link" else benchmark.task.level
-    unit = f"{rows_are}s in {format_count(count, 'shared graph')}" if shared else "graphs"
-    rows = ", ".join(f"{g.num_targets if shared else len(g):,} {name}" for name, g in sets.items())
+    links = benchmark.task.level == "link"
+    where = format_count(count, "shared graph" if shared else "graph")
+    unit = f"{'pair' if links else benchmark.task.level}s in {where}" if shared or links else "graphs"
+    rows = ", ".join(f"{g.num_targets if shared or links else len(g):,} {name}" for name, g in sets.items())
     largest = max(int(g.node_counts.max()) for g in graphs if len(g))
     smallest = min(int(g.node_counts.min()) for g in graphs if len(g))
     span = "" if shared else f" ({smallest:,} to {largest:,} per graph)"

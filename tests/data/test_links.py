@@ -149,6 +149,13 @@ def test_random_link_split_is_read_as_it_is(negatives: bool) -> None:
             assert split.pairs is not None
             assert torch.equal(split.pairs.long(), part.edge_label_index)
             assert torch.equal(split.y.reshape(-1), part.edge_label)
+    counts = ", ".join(f"{split.num_targets:,} {name}" for name, split in benchmark.splits().items())
+    assert f"pairs in 3 graphs: {counts}" in str(benchmark)
+
+
+def test_split_labels_of_random_link_split_are_refused_with_the_remedy() -> None:
+    with pytest.raises(InputError, match="without split_labels=True"):
+        gnas.load(RandomLinkSplit(is_undirected=True, split_labels=True)(draw_graph()))
 
 
 def test_pairs_of_a_folder_keep_their_labels_and_leave_the_messages(tmp_path: Path) -> None:

@@ -80,7 +80,8 @@ def _is_graph(value: Any) -> bool:
 
 
 def _has_pairs(graph: Any) -> bool:
-    return isinstance(graph, Data) and graph.get("edge_label_index") is not None
+    names = ("edge_label_index", "pos_edge_label_index")  # read_pairs refuses the second one by name
+    return isinstance(graph, Data) and any(graph.get(name) is not None for name in names)
 
 
 def _is_collection(value: Any) -> bool:
