@@ -153,6 +153,8 @@ def reproduce(
         raise InputError(f"{page}: no such file; --page names a Markdown page with marks")
     if storage is not None:
         with screen.waiting("bringing runs"):
+            if not (listing or no_run):
+                storage.claim()  # until the command ends
             storage.pull("", place)
     results, runs = Results([place, *(kept or ())]), plan_runs(request)
     # The time on a GPU can be estimated on a machine without one.
@@ -173,6 +175,7 @@ def reproduce(
         drawn, overview = draw_all(request, runs, results, failed, page)
     if storage is not None and not no_run:
         storage.push(place, "")
+        storage.release()
     show_items(screen, drawn, failed)
     left = [run.key for run in runs if not results.is_done(run)]
     if summary.stopped:

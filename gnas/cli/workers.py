@@ -30,8 +30,13 @@ def check_workers(options: Mapping[str, Any]) -> None:
 
 def fetch(url: str | None, folder: Path, resume: bool, force: bool) -> None:
     """Copy the run at the URL to ``folder``, which is older. Refuse to replace a run without ``--force``."""
-    storage = None if url is None else Storage(url)
-    if storage is None or not storage.holds(CONFIG):
+    if url is not None:
+        distributed.from_first(lambda: _fetch(Storage(url), folder, resume, force))
+
+
+def _fetch(storage: Storage, folder: Path, resume: bool, force: bool) -> None:
+    storage.claim()  # until the command ends
+    if not storage.holds(CONFIG):
         return
     if force:
         for name in OWN_NAMES:
@@ -39,7 +44,8 @@ def fetch(url: str | None, folder: Path, resume: bool, force: bool) -> None:
     elif resume:
         storage.pull("", folder)
     else:
-        raise InputError(f"{url} already holds a run; --resume resumes it, --force replaces it")
+        storage.release()
+        raise InputError(f"{storage.url} already holds a run; --resume resumes it, --force replaces it")
 
 
 @contextlib.contextmanager
@@ -54,3 +60,5 @@ def workers(prepared: PreparedRun, options: Mapping[str, Any]) -> Iterator[Prepa
     finally:
         if prepared.folder.is_dir():
             runner.push_own_files()
+        if runner.storage is not None:
+            runner.storage.release()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import re
 import shutil
 import stat
 import tempfile
@@ -24,6 +25,8 @@ from gnas.jobs.codec import decode, encode
 from gnas.jobs.job import Job, Record, Work, check_below, find_function
 from gnas.jobs.messages import Began, Epoch, Failed, Finished, Message, Order, Stopped, Warned
 from gnas.jobs.storage import Storage
+from gnas.owners import Owner, this_process
+from gnas.run import layout
 from gnas.run.folder import Locked
 from gnas.training.engine import use_deterministic
 from gnas.training.loop import labels_of, step_labels
@@ -32,7 +35,9 @@ Send = Callable[[Message], None]
 StopCheck = Callable[[], bool]
 PUSH_SECONDS = 30.0  # between two pushes of a job's folder: at most so much is lost with a worker and its disk
 LOCK_SECONDS = 60.0  # a worker whose driver was killed saves its state before it releases the folder
+QUIET_SECONDS = 7 * 86400.0  # a temporary folder of another machine that did not change for so long is left over
 _PREFIX = "gnas-job-"
+_NAME = re.compile(_PREFIX + r"((?P<machine>[0-9a-f]{16})-)?(?P<pid>\d{1,9})-((?P<started>\d+)-)?\w+")
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,7 @@ def _at_url(
     assert place.sync is not None
     storage = Storage(place.sync)
     remove_old_folders()
-    root = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    root = make_folder()
     last = time.monotonic()
 
     def push() -> None:
@@ -202,13 +207,31 @@ def _own_folder(path: Path) -> Path:
     return path
 
 
+def make_folder() -> Path:
+    """A temporary folder of this process. Its name says whose it is: the temporary folder may belong to many machines."""
+    owner = this_process()
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{owner.machine}-{owner.pid}-{owner.started or 0}-"))
+
+
 def remove_old_folders() -> None:
-    """Remove the temporary folders of killed workers of this user."""
-    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}[0-9]*-*"):
-        pid = left.name.removeprefix(_PREFIX).split("-")[0]
-        try:
-            os.kill(int(pid), 0)
-        except ProcessLookupError:
-            shutil.rmtree(left, ignore_errors=True)
-        except (OSError, ValueError):  # it belongs to another user
+    """Remove the temporary folders of killed workers of this user.
+
+    Those of other containers and machines are left alone, unless nothing in them has changed for a week.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        named = _NAME.fullmatch(left.name)
+        if named is None or not layout.is_folder(left):
             continue
+        machine, pid, started = named.group("machine") or "", int(named["pid"]), named.group("started") or ""
+        gone = Owner("", machine, pid, "" if started == "0" else started).is_gone()
+        if _is_quiet(left) if gone is None else gone:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _is_quiet(folder: Path) -> bool:
+    """Whether nothing in a folder has changed for a week."""
+    try:
+        newest = max(path.lstat().st_mtime for path in (folder, *folder.rglob("*")))
+        return time.time() - newest > QUIET_SECONDS
+    except OSError:  # somebody changes it now, or it belongs to another user
+        return False

@@ -65,6 +65,7 @@ class Runner:
         self._graphs: dict[int, tuple[Callable[[], GraphSet | None], str]] = {}
         self._lazy: dict[int, tuple[Lazy, Any]] = {}
         self._shared: set[str] = set()
+        self._claimed = False  # whether this runner keeps others out of the URL
         self._folders: set[str] = set()  # those that jobs have written
 
     @property
@@ -191,6 +192,7 @@ class Runner:
         return name
 
     def __enter__(self) -> Runner:
+        self._claimed = self.storage is not None and distributed.is_first() and self.storage.claim()
         return self
 
     def __exit__(self, kind: object, *error: object) -> None:
@@ -200,6 +202,8 @@ class Runner:
                 (self.root / name).unlink(missing_ok=True)
                 if self.storage is not None:
                     self.storage.remove(name)
+        if self._claimed and self.storage is not None:
+            self.storage.release()
 
 
 class _Round:

@@ -6,18 +6,22 @@ result comes last: a folder at the URL that has a result is complete.
 
 from __future__ import annotations
 
+import atexit
 import os
 import posixpath
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gnas.errors import InputError
 from gnas.files import write_atomic
-from gnas.run.layout import CONFIG, RESULT
+from gnas.leases import Held, Lease
+from gnas.run.layout import CONFIG, LEASE, RESULT
 
 PART = ".part-"
+SETTLE_SECONDS = 0.5  # between writing a lease and reading who has written it
 
 
 class Storage:
@@ -37,12 +41,38 @@ class Storage:
         self.url, self.path = url, str(path).rstrip("/")
         self._sent: dict[str, tuple[int, int]] = {}
 
+    # -- one command at a time ---------------------------------------------------------------------------------------
+
+    def claim(self) -> bool:
+        """Keep other processes out of the URL until ``release``; whether this process did not before."""
+        if self._key in _CLAIMS:
+            return False
+        try:
+            _CLAIMS[self._key] = Lease(UrlSlot(self))
+        except Held as error:
+            raise InputError(f"{error}; one command at a time can work at a URL") from None
+        atexit.register(self.release)
+        return True
+
+    def release(self) -> None:
+        """Let other processes use the URL."""
+        lease = _CLAIMS.pop(self._key, None)
+        if lease is not None:
+            lease.close()
+            atexit.unregister(self.release)
+
+    @property
+    def _key(self) -> str:
+        return self.url.rstrip("/")
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
     def pull(self, name: str, folder: Path) -> int:
         """Bring what lies under ``name`` into ``folder``; returns the number of files."""
         there = self._at(name)
         self.fs.invalidate_cache()
         found = [str(file) for file in self.fs.find(there)] if self.fs.exists(there) else []
-        files = [file for file in found if PART not in file]
+        files = [file for file in found if PART not in file and posixpath.basename(file) != LEASE]
         for file in sorted(files, key=lambda file: _turn(posixpath.basename(file))):
             inside = PurePosixPath(posixpath.relpath(file, self.fs._strip_protocol(there)))
             if inside.is_absolute() or ".." in inside.parts:
@@ -74,13 +104,19 @@ class Storage:
         version = _version(file)
         if self._sent.get(name) == version:
             return False
+        if self._key in _CLAIMS:
+            _CLAIMS[self._key].check()
+        self.write(name, file.read_bytes())
+        self._sent[name] = version
+        return True
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file; it appears at once and complete."""
         target = self._at(name)
         half = posixpath.join(posixpath.dirname(target), f"{PART}{uuid.uuid4().hex}")
         self.fs.makedirs(posixpath.dirname(target), exist_ok=True)
-        self.fs.pipe_file(half, file.read_bytes())
+        self.fs.pipe_file(half, data)
         self._rename(half, target)
-        self._sent[name] = version
-        return True
 
     def holds(self, name: str) -> bool:
         """Whether there is such a file or folder."""
@@ -113,6 +149,44 @@ class Storage:
 
     def _at(self, name: str) -> str:
         return posixpath.join(self.path, name) if name else self.path
+
+
+@dataclass(frozen=True)
+class UrlSlot:
+    """A lease as a file at a URL. Most kinds of storage cannot create a file only if there is none: the last writer wins."""
+
+    storage: Storage
+
+    @property
+    def name(self) -> str:
+        return self.storage.url
+
+    @property
+    def settle(self) -> float:
+        return 0.0 if "memory" in self.storage.fs.protocol else SETTLE_SECONDS
+
+    def read(self) -> bytes | None:
+        self.storage.fs.invalidate_cache()
+        try:
+            return bytes(self.storage.fs.cat_file(self.storage._at(LEASE)))
+        except FileNotFoundError:
+            return None
+
+    def create(self, data: bytes) -> bool:
+        if self.read() is not None:
+            return False
+        self.storage.write(LEASE, data)
+        return True
+
+    def write(self, data: bytes) -> None:
+        self.storage.write(LEASE, data)
+
+    def remove(self, data: bytes) -> None:
+        if self.read() == data:
+            self.storage.remove(LEASE)
+
+
+_CLAIMS: dict[str, Lease] = {}  # of this process, by URL
 
 
 def _version(file: Path) -> tuple[int, int]:
