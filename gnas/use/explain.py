@@ -177,10 +177,13 @@ def explain_row(
 
 def _graph_number(graphs: GraphSet, row: int) -> int:
     """The number of the graph that a row of targets belongs to."""
-    if graphs.level == "graph":
-        return row
-    ptr = graphs.node_ptr if graphs.level == "node" else graphs.edge_ptr
-    return int(torch.searchsorted(ptr, row, right=True)) - 1
+    starts = _row_starts(graphs)
+    return row if starts is None else int(torch.searchsorted(starts, row, right=True)) - 1
+
+
+def _row_starts(graphs: GraphSet) -> Tensor | None:
+    """Where the rows of each graph begin; None: each graph is a row."""
+    return {"graph": None, "node": graphs.node_ptr, "edge": graphs.edge_ptr, "link": graphs.pair_ptr}[graphs.level]
 
 
 def _graph_of(graphs: GraphSet, row: int, order: Tensor | None = None) -> tuple[GraphSet, int, int]:
@@ -190,9 +193,8 @@ def _graph_of(graphs: GraphSet, row: int, order: Tensor | None = None) -> tuple[
         raise InputError(f"there is no row {row}; the predictions of this data have {count:,} rows, counted from 0")
     number = row if graphs.mask is None else int(graphs.mask.nonzero()[row])
     number = number if order is None else int((order == number).nonzero())
-    graph = _graph_number(graphs, number)
-    first = {"graph": graph, "node": int(graphs.node_ptr[graph]), "edge": int(graphs.edge_ptr[graph])}[graphs.level]
-    return graphs.select([graph]), number, number - first
+    graph, starts = _graph_number(graphs, number), _row_starts(graphs)
+    return graphs.select([graph]), number, 0 if starts is None else number - int(starts[graph])
 
 
 def _reads_edges(module: nn.Module) -> bool:

@@ -175,6 +175,24 @@ def test_pairs_of_a_folder_keep_their_labels_and_leave_the_messages(tmp_path: Pa
     assert any("left out of the messages" in note for note in benchmark.notes)
 
 
+def test_bad_tables_of_pairs_are_one_line(tmp_path: Path) -> None:
+    write_folder(tmp_path, draw_graph(30))
+    with pytest.raises(InputError, match="level=link predicts which nodes are joined"):
+        gnas.load(str(tmp_path))
+    for rows, words in {
+        "source,target,y\nn0,n1,1\nn0,n2,maybe\n": "pairs.csv line 3: column 'y' holds 'maybe'",
+        "source,target,y\nn0,n1,1\nn0,n2,\n": "pairs.csv line 3: column 'y' is empty",
+        "source,target,y\nn0,n1,1\nn0,n2,2\n": "pairs.csv line 3: the label of a pair is neither 1",
+        "source,target,y\nn0,n99,1\n": "pairs.csv line 2: target 'n99' is not a node",
+        "source,y\nn0,1\n": "no column 'target'",
+        "source,target\nn0,n1\n": "pairs have no labels",
+        "source,target,y\n": "holds no pairs",
+    }.items():
+        (tmp_path / "pairs.csv").write_text(rows)
+        with pytest.raises(InputError, match=words):
+            gnas.load(str(tmp_path), level="link")
+
+
 def write_folder(folder: Path, graph: Data, split: bool = False) -> None:
     rows = [f"n{i},{','.join(f'{v:.4f}' for v in row)}" for i, row in enumerate(graph.x.tolist())]
     (folder / "nodes.csv").write_text("node_id,a,b,c\n" + "\n".join(rows) + "\n")
@@ -229,6 +247,9 @@ def test_bad_pairs_are_one_line() -> None:
     graph.edge_label_index = torch.tensor([[0, 1], [2, 3]])
     graph.edge_label = torch.tensor([0.0, 2.0])
     with pytest.raises(InputError, match="neither 1"):
+        gnas.load(graph)
+    graph.edge_label_index, graph.edge_label = torch.empty(2, 0).long(), torch.empty(0)
+    with pytest.raises(InputError, match="holds no pairs"):
         gnas.load(graph)
     full = Data(x=torch.ones(6, 1), edge_index=torch.ones(6, 6).triu(1).add(torch.ones(6, 6).tril(-1)).nonzero().T)
     with pytest.raises(InputError, match="no negative pairs"):
@@ -334,6 +355,9 @@ def test_search_predict_and_evaluate_a_folder(tmp_path: Path) -> None:
     assert list(zip(found.index["source"], found.index["target"], strict=True)) == pairs
     again = predict(export_run(run, tmp_path / "exported", name="gnas"), folder)
     np.testing.assert_allclose(again.values, predict(run, folder, name="gnas").values, rtol=1e-4, atol=1e-6)
+    (reason,) = gnas.explain(run, folder, rows=3, name="gnas")
+    assert (reason.place["source"], reason.place["target"]) == pairs[3]
+    assert abs(reason.gap) < 0.05 * (1 + abs(reason.value - reason.baseline))
     result = gnas.evaluate(str(run), folder)
     labels = [(a - b) % 3 == 0 for a, b in pairs]
     lines = (folder / "edges.csv").read_text().splitlines()

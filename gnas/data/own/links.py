@@ -41,7 +41,9 @@ def read_pairs(graphs: Sequence[Any], place: Place) -> dict[str, Any]:
     labels = gather_attribute(graphs, "edge_label", place, counts)
     if labels is not None:
         check_lengths(labels, counts, "edge_label", "pair", place)
-        found["targets"] = {"link": read_link_labels(np.concatenate([label.reshape(-1) for label in labels]), place(0))}
+        graph = np.repeat(np.arange(len(counts)), counts)
+        flat = np.concatenate([label.reshape(-1) for label in labels])
+        found["targets"] = {TARGET: read_link_labels(flat, lambda row: place(int(graph[row])))}
     return found
 
 
@@ -57,6 +59,8 @@ def prepare_links(raw: RawGraphs, options: LoadOptions) -> RawGraphs:
     undirected = is_undirected(raw)
     if raw.pairs is None:
         raw = _pairs_of_edges(raw, options, undirected)
+    elif not raw.pairs.size:
+        raise InputError("edge_label_index, or pairs.csv, holds no pairs; leave it out, and all edges are pairs")
     elif not raw.targets:
         raise InputError(
             "pairs have no labels: set data.edge_label, or the column y of pairs.csv, to 1 (link) or 0 (none)"

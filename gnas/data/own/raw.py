@@ -130,11 +130,12 @@ def read_split_codes(texts: Array, place: Place) -> Array:
     return codes
 
 
-def read_link_labels(values: Array, where: str) -> Array:
+def read_link_labels(values: Array, place: Place) -> Array:
     """Labels of pairs: 1 for a link, 0 for none."""
-    wrong = values.dtype.kind == "S" or not ((values == 0) | (values == 1)).all()
-    if wrong:
-        raise InputError(f"{where}: the label of a pair is neither 1 (a link) nor 0 (none)")
+    known = (b"0", b"1") if values.dtype.kind == "S" else (0, 1)
+    right = np.isin(values, known)
+    if not right.all():
+        raise InputError(f"{place(int((~right).argmax()))}: the label of a pair is neither 1 (a link) nor 0 (none)")
     return values.astype(np.int64)
 
 

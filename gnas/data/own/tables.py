@@ -144,7 +144,8 @@ def _targets(folder: _Folder, options: ReadOptions) -> tuple[str, list[str], str
     if requested:
         choose(next((r for r in requested if r not in columns), requested[0]), columns, "target column")
     where = f"{level}s.csv" if level else "graphs.csv, nodes.csv or edges.csv"
-    raise InputError(f"{where}: no target column; call it y, or name it with the data option target")
+    links = "" if level else "; level=link predicts which nodes are joined"
+    raise InputError(f"{where}: no target column; call it y, or name it with the data option target{links}")
 
 
 def _read_pairs(
@@ -161,7 +162,7 @@ def _read_pairs(
         "row_split": None,
     }
     if "y" in pairs.columns:
-        found["targets"] = {"link": read_link_labels(pairs.features("y"), pairs.file)[order]}
+        found["targets"] = {"link": read_link_labels(pairs.features("y"), pairs.place)[order]}
     if options.own_split and "split" in pairs.columns:
         found["row_split"] = read_split_codes(pairs.columns["split"], pairs.place)[order]
     return found
