@@ -33,7 +33,19 @@ from gnas.model.network import width_for
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 
-COLUMNS = ("part", "data", "network", "weights", "channels", "batch", "seeds", "milliseconds", "plain_ms", "speedup")
+COLUMNS = (
+    "part",
+    "data",
+    "network",
+    "weights",
+    "channels",
+    "batch",
+    "engine",
+    "seeds",
+    "milliseconds",
+    "plain_ms",
+    "speedup",
+)
 PARTS = ("recipes", "networks", "searches")
 FOUND = "found"
 SHAPES = ("zinc", "pattern")
@@ -69,7 +81,7 @@ def main() -> None:
     rows = Rows(chosen.out, device, COLUMNS)
     for part in chosen.parts or (["recipes", "searches"] if device.type == "cuda" else PARTS):
         for row in {"recipes": recipes, "networks": networks, "searches": searches}[part](chosen, device):
-            rows.add(part=part, **row)
+            rows.add(part=part, engine=chosen.engine, **row)
             gc.collect()
 
 
@@ -86,7 +98,7 @@ def recipes(chosen: argparse.Namespace, device: torch.device) -> Iterator[dict[s
         works = {"plain": plain_step(plain, benchmark, one.batch, device, CONFIG)}
         for seeds in chosen.seeds if device.type == "cuda" else [1]:
             options = {"batch": one.batch, "replicas": seeds, "build": build, "config": CONFIG}
-            works[str(seeds)] = work.training(benchmark, one.layers, "auto", device, **options)
+            works[str(seeds)] = work.training(benchmark, one.layers, chosen.engine, device, **options)
         yield from compared(works, about | {"weights": count_weights(plain)}, device, chosen.budget)
 
 
@@ -97,11 +109,11 @@ def networks(chosen: argparse.Namespace, device: torch.device) -> Iterator[dict[
         benchmark = with_columns(shape, chosen.graphs, chosen.data_root, columns=False)
         for name in chosen.networks:
             if name == FOUND:
-                ours = work.training(benchmark, 4, "auto", device, batch=batch)
+                ours = work.training(benchmark, 4, chosen.engine, device, batch=batch)
                 channels = work.TRAIN_CHANNELS
                 plain = work.plain_network(work.published(4), benchmark.task, channels)
             else:
-                ours = work.training(benchmark, 4, "auto", device, batch=batch, hand_made=name)
+                ours = work.training(benchmark, 4, chosen.engine, device, batch=batch, hand_made=name)
                 channels = ours.kept[0].model.channels  # type: ignore[index]
                 plain = PlainHandMade(name, benchmark.task, channels, 4)
             about = {"data": benchmark.name, "network": name, "channels": channels, "batch": batch}
@@ -118,8 +130,8 @@ def searches(chosen: argparse.Namespace, device: torch.device) -> Iterator[dict[
         wide = Settings.resolve("wide").space.search_space()
         works = {
             "plain": work.plain_search(papers, 4, device, batch),
-            "paper": work.search(papers, 4, "auto", device, batch=batch),
-            "wide": work.search(columns, 4, "auto", device, batch=batch, space=wide),
+            "paper": work.search(papers, 4, chosen.engine, device, batch=batch),
+            "wide": work.search(columns, 4, chosen.engine, device, batch=batch, space=wide),
         }
         times = work.compare(works, device, chosen.budget)
         for name in ("paper", "wide"):
@@ -161,6 +173,7 @@ def arguments() -> argparse.Namespace:
     words.add_argument("--networks", nargs="+", choices=(FOUND, *LAYERS), default=[FOUND, *LAYERS])
     words.add_argument("--shapes", nargs="+", choices=SHAPES, default=SHAPES, help="of networks and searches")
     words.add_argument("--seeds", nargs="+", type=int, default=[1, 4, 8], help="seeds at once, on a GPU")
+    words.add_argument("--engine", choices=("auto", "compiled"), default="auto")
     words.add_argument("--threads", type=int, default=0, help="on a CPU")
     words.add_argument("--graphs", type=int, default=512, help="random graphs: a multiple of the batches")
     words.add_argument("--data-root", default=None, help="folder of the datasets; without it graphs are random")

@@ -95,9 +95,11 @@ class Cell(nn.Module):
         out = self.fuse(self._fused([nodes[j] for j in self.outputs])[None])
         if self.fuse_second is not None:
             out = self.fuse_second(F.relu(out))
-        out = self._activated(out, batch.node_mask).squeeze(0)
-        out = F.dropout(out, self.config.dropout, self.training) if self.config.dropout else out
-        out = x + out if self.config.residual else out
+        dropped = self.config.dropout > 0 and self.training
+        added = self.config.residual and not dropped  # by the norm itself
+        out = self._activated(out, batch.node_mask, x if added else None).squeeze(0)
+        out = F.dropout(out, self.config.dropout) if dropped else out
+        out = x + out if self.config.residual and not added else out
         out = out if self.ffn is None else self.ffn(out, batch.node_mask)
         return out, self._updated(e, related)
 
@@ -131,12 +133,14 @@ class Cell(nn.Module):
         """The stages, first to last."""
         return cast("list[Stage]", list(self.stages))
 
-    def _activated(self, out: Tensor, mask: Tensor | None) -> Tensor:
+    def _activated(self, out: Tensor, mask: Tensor | None, before: Tensor | None) -> Tensor:
+        """Norm and activation of ``[1, nodes, channels]``, added to ``before``."""
         norm = self.norm
         if norm is not None and fused.serves(self.training) and not self.config.slope:
-            return norm.relu_mix(out, mask, None, self.alone)
+            return norm.relu_mix(out, mask, None, self.alone, [] if before is None else [before])
         out = out if norm is None else norm(out, mask)
-        return F.leaky_relu(out, self.config.slope) if self.config.slope else F.relu(out)
+        out = F.leaky_relu(out, self.config.slope) if self.config.slope else F.relu(out)
+        return out if before is None else before + out
 
     @torch.no_grad()
     def inherit(self, other: Cell) -> None:

@@ -24,7 +24,7 @@ class FeedForward(nn.Module):
     def forward(self, h: Tensor, mask: Tensor | None) -> Tensor:
         hidden = self._dropped(F.relu(self.first(h)))
         out = h + self._dropped(self.second(hidden))
-        return out if self.norm is None else self.norm(out, mask)
+        return out if self.norm is None else self.norm.plain(out, mask)
 
     def _dropped(self, h: Tensor) -> Tensor:
         return F.dropout(h, self.dropout, self.training) if self.dropout else h

@@ -78,17 +78,19 @@ class StackedBatchNorm(nn.Module):
         weights: Tensor | None,
         targets: fused.Groups,
         before: Sequence[Tensor] = (),
+        relu: bool = True,
     ) -> Tensor:
-        """Norm, ReLU and the weighted sum into targets, as one function.
+        """Norm, ReLU and the weighted sum into targets, as one function; ``relu=False``: without ReLU.
 
         In training it has its own backward pass, in evaluation none (``fused.serves``). ``before`` has one tensor per
         target, to which the result is added.
         """
         if distributed.norms_are_shared():
             with torch.autocast(y.device.type, enabled=False):
-                mixed = _mixed(F.relu(StackedBatchNorm.forward(self, y, mask)), weights, targets)
+                normal = StackedBatchNorm.forward(self, y, mask)
+                mixed = _mixed(F.relu(normal) if relu else normal, weights, targets)
             return mixed + torch.stack(tuple(before)) if before else mixed
-        running = fused.Norm(self.running_mean, self.running_var, self.momentum, self.eps, mask, self.tickets)
+        running = fused.Norm(self.running_mean, self.running_var, self.momentum, self.eps, mask, self.tickets, relu)
         return fused.norm_relu_mix(y, self.weight, self.bias, weights, targets, running, before, self.training)
 
 
@@ -105,8 +107,14 @@ class BatchNorm(StackedBatchNorm):
     def relu(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
         """The same and ReLU as one function where that serves: on long edge lists this is most of the time."""
         if fused.serves(self.training) and h.size(0):
-            return self.relu_mix(h[None], mask, None, self.alone)[0]
+            return self.relu_mix(h[None], mask, None, self.alone).squeeze(0)
         return F.relu(self(h, mask))
+
+    def plain(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The same as calling it, as one function where that serves: after a feed-forward layer this is most of its kernels."""
+        if fused.serves(self.training) and h.size(0):
+            return self.relu_mix(h[None], mask, None, self.alone, relu=False).squeeze(0)
+        return self(h, mask)
 
 
 def _mixed(active: Tensor, weights: Tensor | None, targets: fused.Groups) -> Tensor:

@@ -75,13 +75,20 @@ def test_gates(sources: list[int], kinds: list[int], transposed: bool, dtype: to
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    ("weighted", "holding"), [(False, "none"), (True, "none"), (True, "adjacent"), (False, "apart")]
+    ("weighted", "holding", "relu"),
+    [
+        (False, "none", True),
+        (False, "none", False),
+        (True, "none", True),
+        (True, "adjacent", False),
+        (False, "apart", True),
+    ],
 )
 @pytest.mark.parametrize(
     ("nodes", "channels", "masked"), [(7, 3, False), (150, 5, True), (1, 4, False), (70, 70, True)]
 )
 def test_norm_relu_mix(
-    nodes: int, channels: int, masked: bool, weighted: bool, holding: str, dtype: torch.dtype, device: str
+    nodes: int, channels: int, masked: bool, weighted: bool, holding: str, relu: bool, dtype: torch.dtype, device: str
 ) -> None:
     groups = [1, 0, 1]
     y, weight, bias, p = (
@@ -94,7 +101,7 @@ def test_norm_relu_mix(
     mask = torch.arange(nodes, device=device) < real if masked else None
     mean, var = torch.zeros_like(weight), torch.ones_like(weight)
     tickets = torch.zeros(3 * 3, dtype=torch.int32, device=device)
-    norm = fused.Norm(mean.detach(), var.detach(), 0.1, 1e-5, mask, tickets)
+    norm = fused.Norm(mean.detach(), var.detach(), 0.1, 1e-5, mask, tickets, relu)
     held = leaf(3, nodes, channels, seed=9, dtype=dtype, device=device)
     before = {"none": (), "adjacent": held.unbind()[1:], "apart": (held[2], held[0])}[holding]
     targets = fused.Groups(groups).to(device)
@@ -102,7 +109,7 @@ def test_norm_relu_mix(
     own = [bias[k].expand(1, -1) for k in range(3)]  # what the norm makes of a single row
     if real > 1:
         own = [F.batch_norm(y[k, :real], None, None, weight[k, 0], bias[k, 0], True) for k in range(3)]
-    mixed = [F.relu(one) * (p[k] if weighted else 1) for k, one in enumerate(own)]
+    mixed = [(F.relu(one) if relu else one) * (p[k] if weighted else 1) for k, one in enumerate(own)]
     wanted = torch.stack([mixed[1], mixed[0] + mixed[2]])
     if before:
         wanted = wanted + torch.stack(tuple(before))[:, :real]
@@ -120,11 +127,18 @@ def test_norm_relu_mix(
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    ("weighted", "holding"), [(False, "none"), (True, "none"), (True, "adjacent"), (False, "apart")]
+    ("weighted", "holding", "relu"),
+    [
+        (False, "none", True),
+        (False, "none", False),
+        (True, "none", True),
+        (True, "adjacent", False),
+        (False, "apart", True),
+    ],
 )
 @pytest.mark.parametrize(("nodes", "channels"), [(7, 3), (1, 4), (70, 70)])
 def test_norm_relu_mix_with_running_statistics(
-    nodes: int, channels: int, weighted: bool, holding: str, dtype: torch.dtype, device: str
+    nodes: int, channels: int, weighted: bool, holding: str, relu: bool, dtype: torch.dtype, device: str
 ) -> None:
     y, weight, bias, p, mean = (
         leaf(*shape, seed=k, dtype=dtype, device=device)
@@ -133,13 +147,13 @@ def test_norm_relu_mix_with_running_statistics(
     var = mean.detach().square() + 0.1
     kept = (mean.detach().clone(), var.clone())
     tickets = torch.zeros(3 * 3, dtype=torch.int32, device=device)
-    norm = fused.Norm(mean.detach(), var, 0.1, 1e-5, None, tickets)
+    norm = fused.Norm(mean.detach(), var, 0.1, 1e-5, None, tickets, relu)
     held = leaf(3, nodes, channels, seed=9, dtype=dtype, device=device)
     before = {"none": (), "adjacent": held.unbind()[1:], "apart": (held[2], held[0])}[holding]
     targets = fused.Groups([1, 0, 1]).to(device)
     out = fused.norm_relu_mix(y, weight, bias, p if weighted else None, targets, norm, before, training=False)
     own = [F.batch_norm(y[k], kept[0][k, 0], var[k, 0], weight[k, 0], bias[k, 0], False) for k in range(3)]
-    mixed = [F.relu(one) * (p[k] if weighted else 1) for k, one in enumerate(own)]
+    mixed = [(F.relu(one) if relu else one) * (p[k] if weighted else 1) for k, one in enumerate(own)]
     wanted = torch.stack([mixed[1], mixed[0] + mixed[2]])
     if before:
         wanted = wanted + torch.stack(tuple(before))

@@ -164,12 +164,21 @@ class Norm:
     """What batch normalisation needs besides weight and bias: running statistics (updated in place) and constants.
 
     ``tickets`` are counters of the kernels, 0 between calls; each norm has its own, so that norms may run at the same time.
+    ``relu`` says whether ReLU follows the norm.
     """
 
     def __init__(
-        self, mean: Tensor, var: Tensor, momentum: float, eps: float, mask: Tensor | None, tickets: Tensor
+        self,
+        mean: Tensor,
+        var: Tensor,
+        momentum: float,
+        eps: float,
+        mask: Tensor | None,
+        tickets: Tensor,
+        relu: bool = True,
     ) -> None:
         self.mean, self.var, self.momentum, self.eps, self.mask, self.tickets = mean, var, momentum, eps, mask, tickets
+        self.relu = relu
 
 
 def tickets(operations: int, channels: int) -> int:
@@ -187,7 +196,7 @@ def norm_relu_mix(
     before: Sequence[Tensor] = (),
     training: bool = True,
 ) -> Tensor:
-    """Batch norm, ReLU, and the weighted sum into targets, added to ``before``.
+    """Batch norm, ReLU (unless ``norm.relu`` is off), and the weighted sum into targets, added to ``before``.
 
     ``y`` is ``[operations, nodes, channels]``, ``p`` one weight per operation (None: all 1); returns ``[targets, nodes,
     channels]``. In training the statistics are the batch's; in evaluation the running ones, and there is no gradient.
@@ -219,7 +228,7 @@ class _NormReluMix(torch.autograd.Function):
         norm: Norm,
         *before: Tensor,
     ) -> Tensor:
-        ctx.module, ctx.targets, ctx.mask, ctx.before = _module(y, "norm"), targets, norm.mask, len(before)
+        ctx.module, ctx.targets, ctx.norm, ctx.before = _module(y, "norm"), targets, norm, len(before)
         out, saved = ctx.module.norm_forward(y.contiguous(), weight, bias, p, targets, norm, _together(before))
         ctx.save_for_backward(weight, p, *saved)
         return out
@@ -229,7 +238,7 @@ class _NormReluMix(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
         weight, p, *saved = ctx.saved_tensors
         grad = grad.contiguous()
-        grads = ctx.module.norm_backward(grad, weight, p, saved, ctx.targets, ctx.mask)
+        grads = ctx.module.norm_backward(grad, weight, p, saved, ctx.targets, ctx.norm)
         return (*grads, None, None, *(grad.unbind() if ctx.before else ()))
 
 

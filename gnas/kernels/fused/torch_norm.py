@@ -23,7 +23,8 @@ def norm_forward(
     norm.mean.lerp_(mean, norm.momentum)
     norm.var.lerp_(var * (count / (count - 1).clamp_min(1)), norm.momentum)
     rstd = torch.rsqrt(var + norm.eps)
-    active = torch.addcmul(bias, centred, rstd * weight).relu_()
+    active = torch.addcmul(bias, centred, rstd * weight)
+    active = active.relu_() if norm.relu else active
     mixed = _mix(active, p, targets)
     return mixed if before is None else mixed + before, [centred, active, rstd, count]
 
@@ -33,12 +34,13 @@ def norm_running(
 ) -> Tensor:
     """Outputs with the running statistics."""
     scale = weight * torch.rsqrt(norm.var + norm.eps)
-    mixed = _mix(torch.addcmul(bias - norm.mean * scale, y, scale).relu_(), p, targets)
+    active = torch.addcmul(bias - norm.mean * scale, y, scale)
+    mixed = _mix(active.relu_() if norm.relu else active, p, targets)
     return mixed if before is None else mixed + before
 
 
 def norm_backward(
-    grad: Tensor, weight: Tensor, p: Tensor | None, saved: list[Tensor], targets: Groups, mask: Tensor | None
+    grad: Tensor, weight: Tensor, p: Tensor | None, saved: list[Tensor], targets: Groups, norm: Norm
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """Gradients of y, weight, bias and the mixing weights."""
     centred, active, rstd, count = saved
@@ -47,16 +49,16 @@ def norm_backward(
     if p is not None:
         grad_p = torch.stack([torch.dot(a, b) for a, b in zip(arriving.flatten(1), active.flatten(1), strict=True)])
         arriving = arriving * p[:, None, None]
-    grad_z = torch.ops.aten.threshold_backward(arriving, active, 0)
+    grad_z = torch.ops.aten.threshold_backward(arriving, active, 0) if norm.relu else arriving
     ones = _rows(centred, None)
     grad_bias = ones @ grad_z
     along = (ones @ (grad_z * centred)) * rstd
     # Rows of padding are not in the statistics.
     shift, slope = grad_bias / count, along * rstd / count
-    if mask is None:
-        grad_y = torch.addcmul(grad_z.sub_(shift), centred, slope, value=-1)
+    if norm.mask is None:
+        grad_y = torch.addcmul(grad_z.sub_(shift) if norm.relu else grad_z - shift, centred, slope, value=-1)
     else:
-        grad_y = grad_z - (centred * slope + shift) * mask[:, None]
+        grad_y = grad_z - (centred * slope + shift) * norm.mask[:, None]
     return grad_y.mul_(rstd * weight), along, grad_bias, grad_p
 
 

@@ -110,6 +110,7 @@ def _statistics(
 def _apply(
     y, weight, bias, p, mean, spread, order, ptr, before, out, nodes, channels, eps,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr, ADDED: tl.constexpr, RUNNING: tl.constexpr,
+    RELU: tl.constexpr,
 ):  # fmt: skip
     """Normalise, ReLU and add up the operations of one target, and what it holds already.
 
@@ -134,7 +135,9 @@ def _apply(
         scale *= tl.load(weight + place, mask=wide, other=0.0)
         shift = tl.load(bias + place, mask=wide, other=0.0) - tl.load(mean + place, mask=wide, other=0.0) * scale
         value = tl.load(y + operation.to(tl.int64) * nodes * channels + at, mask=inside, other=0.0).to(tl.float32)
-        value = tl.maximum(value * scale[None, :] + shift[None, :], 0.0)
+        value = value * scale[None, :] + shift[None, :]
+        if RELU:
+            value = tl.maximum(value, 0.0)
         if WEIGHTED:
             value = value * tl.load(p + operation)
         total += value
@@ -145,7 +148,7 @@ def _apply(
 def _reduce_gradients(
     grad, y, weight, bias, p, mean, rstd, target_of, parts, used_parts, tickets, op_tickets, grad_weight, grad_bias, grad_p,
     nodes, channels, chunk,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr, WEIGHTED: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr, WEIGHTED: tl.constexpr, RELU: tl.constexpr,
 ):  # fmt: skip
     """Sums over one chunk of the nodes that the gradient of one operation needs; the last program adds up the chunks."""
     operation, part, chunks, blocks = tl.program_id(2), tl.program_id(0), tl.num_programs(0), tl.num_programs(1)
@@ -167,7 +170,7 @@ def _reduce_gradients(
         hat = (tl.load(own + at, mask=inside, other=0.0).to(tl.float32) - centre[None, :]) * inverse[None, :]
         back = tl.load(arriving + at, mask=inside, other=0.0).to(tl.float32)
         active = hat * scale[None, :] + shift[None, :]
-        passed = tl.where((active > 0) & inside, back, 0.0)
+        passed = tl.where((active > 0) & inside, back, 0.0) if RELU else back
         plain += passed
         along += passed * hat
         if WEIGHTED:
@@ -205,7 +208,7 @@ def _reduce_gradients(
 @triton.jit
 def _apply_gradients(
     grad, y, mask, weight, bias, p, mean, rstd, count, target_of, grad_weight, grad_bias, out, nodes, channels,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr, MASKED: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr, MASKED: tl.constexpr, RELU: tl.constexpr,
 ):  # fmt: skip
     """Gradient of one operation's linear output."""
     operation = tl.program_id(2)
@@ -225,7 +228,7 @@ def _apply_gradients(
     back = tl.load(arriving + at, mask=inside, other=0.0).to(tl.float32)
     if WEIGHTED:
         back = back * tl.load(p + operation)
-    passed = tl.where(hat * scale[None, :] + shift[None, :] > 0, back, 0.0)
+    passed = tl.where(hat * scale[None, :] + shift[None, :] > 0, back, 0.0) if RELU else back
     size = tl.load(count)
     shared = tl.load(grad_bias + place, mask=wide, other=0.0)[None, :] / size
     shared += hat * (tl.load(grad_weight + place, mask=wide, other=0.0) / size)[None, :]
@@ -288,16 +291,17 @@ def _applied(
     out = y.new_empty(targets.count, nodes, channels)
     _apply[(triton.cdiv(nodes, APPLY["ROWS"]), triton.cdiv(channels, APPLY["BLOCK"]), targets.count)](
         y, weight, bias, p, mean, spread, targets.order, targets.ptr, before, out, nodes, channels, norm.eps,
-        WEIGHTED=p is not None, ADDED=before is not None, RUNNING=running, **APPLY,
+        WEIGHTED=p is not None, ADDED=before is not None, RUNNING=running, RELU=norm.relu, **APPLY,
     )  # fmt: skip
     return out
 
 
 def norm_backward(
-    grad: Tensor, weight: Tensor, p: Tensor | None, saved: list[Tensor], targets: Groups, mask: Tensor | None
+    grad: Tensor, weight: Tensor, p: Tensor | None, saved: list[Tensor], targets: Groups, norm: Norm
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """Gradients of y, weight, bias and the mixing weights."""
     y, bias, mean, rstd, count, counters = saved
+    mask = norm.mask
     operations, nodes, channels = y.shape
     chunks, size = _chunks(nodes)
     blocks = triton.cdiv(channels, REDUCE["BLOCK"])
@@ -307,10 +311,10 @@ def norm_backward(
     used = None if p is None else y.new_empty(operations, blocks, chunks, dtype=torch.float32)
     _reduce_gradients[(chunks, blocks, operations)](
         grad, y, weight, bias, p, mean, rstd, targets.of, parts, used, counters, counters[operations * blocks :],
-        grad_weight, grad_bias, grad_p, nodes, channels, size, WEIGHTED=p is not None, **REDUCE,
+        grad_weight, grad_bias, grad_p, nodes, channels, size, WEIGHTED=p is not None, RELU=norm.relu, **REDUCE,
     )  # fmt: skip
     _apply_gradients[(triton.cdiv(nodes, APPLY["ROWS"]), triton.cdiv(channels, APPLY["BLOCK"]), operations)](
         grad, y, mask, weight, bias, p, mean, rstd, count, targets.of, grad_weight, grad_bias, grad_y,
-        nodes, channels, WEIGHTED=p is not None, MASKED=mask is not None, **APPLY,
+        nodes, channels, WEIGHTED=p is not None, MASKED=mask is not None, RELU=norm.relu, **APPLY,
     )  # fmt: skip
     return grad_y, grad_weight, grad_bias, grad_p
