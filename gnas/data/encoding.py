@@ -27,7 +27,8 @@ class UnknownValue(InputError):
 class Column:
     """One input column: a number as it is, an integer 0..size-1, a position in ``values``, or the node's in-degree.
 
-    With ``other`` the last category stands for every value that the training data does not have.
+    With ``other`` the last category stands for every value that the training data does not have. An integer column whose
+    training data lacks some of 0..size-2 has the others as ``values``.
     """
 
     name: str
@@ -46,6 +47,8 @@ class Column:
             raise InputError(f"column {self.name!r} is {self.kind} and cannot have a category for other values")
         if self.kind == "vocabulary" and len(self.values) != self.size - self.other:
             raise InputError(f"column {self.name!r} has {len(self.values)} values for {self.size} categories")
+        if self.kind != "vocabulary" and not all(isinstance(value, int) for value in self.values):
+            raise InputError(f"column {self.name!r} is {self.kind}: its values must be whole numbers")
 
     @property
     def categorical(self) -> bool:
@@ -78,7 +81,10 @@ class Column:
             return find_positions(np.array(entries, np.bytes_ if texts else np.int64), values)
         with np.errstate(invalid="ignore"):
             whole = values.astype(np.int64)
-        return np.where((whole == values) & (whole >= 0) & (whole < self.size - self.other), whole, -1)
+        known = (whole == values) & (whole >= 0) & (whole < self.size - self.other)
+        if self.values:
+            known &= find_positions(np.array(self.values, np.int64), whole) >= 0
+        return np.where(known, whole, -1)
 
     def note_unseen(self, values: Array, place: Place) -> list[str]:
         """A line on the values that become the category for other values: the first three, and their first places."""

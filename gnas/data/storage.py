@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import io
 import json
+import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -21,7 +22,9 @@ from torch import Tensor
 from gnas.data.benchmark import ALL, PATIENCE, SPLIT_NAMES, Benchmark
 from gnas.data.checks import check_encoding, check_graph_set, check_splits, check_task
 from gnas.data.encoding import Array, Encoding
+from gnas.data.limits import check_memory
 from gnas.errors import InputError
+from gnas.files import open_regular
 from gnas.graph import GraphSet
 from gnas.model.task import Task
 from gnas.tensors import read_digest, read_tensors, write_tensors
@@ -208,17 +211,13 @@ def read_arrays(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
 # -- files of earlier versions, and published ones -----------------------------------------------------------------
 
 BUNDLE = {"format": "gnas-bundle", "version": 1}
-DTYPES = tuple(np.dtype(d) for d in ("?", "u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8"))
-MOST_BYTES = 16 * 2**30
-# A compressed member can unfold a thousandfold: beyond this size such growth is an attack, not graphs.
-FREE_BYTES, MOST_GROWTH = 64 * 2**20, 200
+DTYPES = tuple(np.dtype(d) for d in ("?", "u1", "i1", "u2", "i2", "u4", "i4", "i8", "f2", "f4", "f8"))
 
 
 def read_npz(path: Path) -> dict[str, Array]:
     """All arrays of an ``.npz`` file, without pickles."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+        return _read_members(path, texts=True)
     except Exception as error:  # zipfile, zlib and numpy answer damage with a dozen kinds of errors
         raise BrokenFile(f"{path} cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from None
 
@@ -248,17 +247,16 @@ def _read_bundle(path: Path) -> tuple[Any, dict[str, Tensor]]:
     return about, {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
-def _read_members(path: Path) -> dict[str, Array]:
-    size = path.stat().st_size
-    with zipfile.ZipFile(path) as archive:
+def _read_members(path: Path, texts: bool = False) -> dict[str, Array]:
+    """The arrays of an archive. A compressed member can unfold a thousandfold: the sizes are checked before any is read."""
+    with os.fdopen(open_regular(path), "rb") as file, zipfile.ZipFile(file) as archive:
         members = archive.infolist()
-        total = sum(m.file_size for m in members)
-        if total > min(MOST_BYTES, max(FREE_BYTES, MOST_GROWTH * size)):
-            raise InputError(f"would unpack to {total:,} bytes from {size:,}; refused")
-        return {m.filename.removesuffix(".npy"): _read_member(archive.read(m), repr(m.filename)) for m in members}
+        check_memory(sum(m.file_size for m in members), path.stat().st_size, "its arrays")
+        read = {m.filename: _read_member(archive.read(m), repr(m.filename), texts) for m in members}
+    return {name.removesuffix(".npy"): array for name, array in read.items()}
 
 
-def _read_member(data: bytes, name: str) -> Array:
+def _read_member(data: bytes, name: str, texts: bool) -> Array:
     """One array. The header is checked first, because numpy allocates what it claims before it looks at the data."""
     file = io.BytesIO(data)
     version = np.lib.format.read_magic(file)
@@ -266,7 +264,7 @@ def _read_member(data: bytes, name: str) -> Array:
     if version not in headers:
         raise InputError(f"{name} has the unknown array version {version}")
     shape, _, dtype = headers[version](file)
-    if dtype not in DTYPES:
+    if dtype not in DTYPES and not (texts and dtype.kind == "U"):
         raise InputError(f"{name} holds {dtype.name} values; only plain numbers are read")
     if len(shape) > 2 or min(shape, default=0) < 0:
         raise InputError(f"{name} has the shape {shape}")

@@ -102,7 +102,8 @@ def _usage(network: Network) -> str:
         "",
         "model = load()",
         "for batch in DataLoader(graphs, batch_size=128):",
-        f"    out = model(batch.x, batch.edge_index{more})  {result}",
+        f"    {result}",
+        f"    out = model(batch.x, batch.edge_index{more})",
         "```",
     ]
     wants = "It needs torch and safetensors; `gnas predict` reads this folder, too."
@@ -150,7 +151,8 @@ def _describe(column: Column) -> str:
     what = f"{column.size} categories" if column.categorical else "a number"
     if (column.center, column.scale) != (0, 1):
         what += f", as (value - {column.center!r}) / {column.scale!r}"
-    values = [f"{safe_text(str(v))} = {k}" for k, v in enumerate(column.values[:40])]
+    named = column.values[:40] if column.kind == "vocabulary" else ()  # integers are their own numbers
+    values = [f"{safe_text(str(v))} = {k}" for k, v in enumerate(named)]
     values += [f"other = {column.size - 1}"] if column.other and column.size <= 40 else []
     return what + (f": {', '.join(values)}{' ...' if column.size > 40 else ''}" if values else "")
 

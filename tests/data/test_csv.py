@@ -1,7 +1,12 @@
 """Cells of CSV files, against Python's csv module; broken files are named with their line."""
 
 import csv
+import gzip
 import io
+import os
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -65,3 +70,78 @@ def test_values_of_a_column(tmp_path):
     assert table.values("gap")[1].tolist() == [False, True]
     with one_line("t.csv line 2", "'gap' is empty"):
         table.features("gap")
+
+
+def peak(code: str, *words: object) -> tuple[str, float, float]:
+    """What a process of its own says, its seconds, and by how many megabytes its memory grew."""
+    whole = (
+        "import resource, sys, time\nfrom pathlib import Path\nimport numpy\nfrom gnas.data.own.csv import read_csv\n"
+        "from gnas.data.storage import read_npz\nused = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000\n"
+        "before, begin = used(), time.monotonic()\n"
+        f"try:\n    {code}\n    said = 'read'\nexcept Exception as error:\n    said = str(error)\n"
+        "print(said, time.monotonic() - begin, used() - before, sep='\\n')\n"
+    )
+    words = [sys.executable, "-c", whole, *map(str, words)]
+    said, seconds, grown = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    return said, float(seconds), float(grown)
+
+
+def test_a_million_columns_are_refused_at_once(tmp_path):
+    """The search for repeated names took hours."""
+    names = ",".join(f"c{i}" for i in range(1_000_000))
+    (tmp_path / "t.csv").write_text(f"{names}\n{'1,' * 999_999}1\n")
+    said, seconds, grown = peak("read_csv(Path(sys.argv[1]))", tmp_path / "t.csv")
+    assert said == (
+        "t.csv: 1,000,000 columns; allowed are 100,000; remove some, or set the environment variable GNAS_MAX_COLUMNS=1000000"
+    )
+    assert seconds < 10
+    assert grown < 500
+
+
+def test_many_columns_are_read_in_linear_time(tmp_path, monkeypatch):
+    names = [f"c{i}" for i in range(30_000)]
+    (tmp_path / "t.csv").write_text(f"{','.join(names)}\n{'1,' * 29_999}1\n")
+    begin = time.monotonic()
+    assert list(read_csv(tmp_path / "t.csv").columns) == names
+    assert time.monotonic() - begin < 5  # a second; 12 with a search per name
+    monkeypatch.setenv("GNAS_MAX_COLUMNS", "100")
+    with one_line("30,000 columns; allowed are 100"):
+        read_csv(tmp_path / "t.csv")
+    monkeypatch.setenv("GNAS_MAX_COLUMNS", "all")
+    with one_line("GNAS_MAX_COLUMNS is 'all'"):
+        read_csv(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_long_cell_among_many_rows_is_refused_before_memory_is_taken(tmp_path, quote):
+    """A file of 2.9 MB took 7.5 GB."""
+    long = f"{quote}{'x' * 20_000}{quote}"
+    (tmp_path / "t.csv").write_text(f"a,b\n{long},{long}\n" + "1,2\n" * 100_000)
+    said, _, grown = peak("read_csv(Path(sys.argv[1]))", tmp_path / "t.csv")
+    assert said.startswith("t.csv: its cells, up to 20,000 characters long (column 'a'), would take 4,")
+    assert said.endswith("if you trust the file, set the environment variable GNAS_MAX_MEMORY=5GB")
+    assert grown < 300
+
+
+def test_a_compressed_file_that_unpacks_to_much_is_refused(tmp_path):
+    with gzip.open(tmp_path / "t.csv.gz", "wb") as file:
+        file.write(b"a\n" + b"1\n" * 50_000_000)
+    said, _, grown = peak("read_csv(Path(sys.argv[1]))", tmp_path / "t.csv.gz")
+    assert said.startswith("t.csv.gz: what it unpacks to would take 67,108,865 bytes of memory, from a file of 97,")
+    assert grown < 400
+
+
+def test_a_prepared_file_that_unpacks_to_much_is_refused(tmp_path):
+    """A file of 9.4 MB took 6.5 GB. The size in the header is checked before anything is unpacked."""
+    np.savez_compressed(tmp_path / "t.npz", a=np.zeros(500_000_000, np.uint8))
+    said, seconds, grown = peak("read_npz(Path(sys.argv[1]))", tmp_path / "t.npz")
+    assert "its arrays would take 500,000,128 bytes of memory" in said
+    assert said.endswith("GNAS_MAX_MEMORY=1GB")
+    assert (seconds < 5, grown < 100) == (True, True)
+
+
+def test_pipes_are_no_tables(tmp_path):
+    for name in ("t.csv", "t.csv.gz"):
+        os.mkfifo(tmp_path / name)
+        with one_line(name, "not a regular file"):
+            read_csv(tmp_path / name)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnas.data.encoding import Column, Encoding, find_positions, find_repeat
+from gnas.data.own.fit import fit_column
 
 
 def place(row: int) -> str:
@@ -82,3 +83,15 @@ def test_notes_on_unseen_values_are_short():
     (note,) = column.note_unseen(np.repeat(values[1:2], 5000), lambda row: f"line {row}")
     assert note.endswith("is read as 'other' (line 0, line 1, line 2 and 4,997 more)")
     assert column.note_unseen(values[:1], str) == []
+
+
+def test_a_number_that_train_lacks_is_other_and_noted_also_below_its_largest():
+    column = fit_column(Column("kind", "integer", 6), np.array([0, 1, 5, 5]))
+    values = np.array([0, 3, 5, 7, 3])
+    assert column.read(values, str).tolist() == [0, 6, 5, 6, 6]
+    (note,) = column.note_unseen(values, lambda row: f"row {row}")
+    assert note.startswith("column 'kind': 3, 7 are not in the training data and are read as 'other' (row 1, row 3")
+    whole = Encoding("tables", "node", "regression", (column,), targets=("y",))
+    assert Encoding.from_dict(whole.to_dict()).nodes == (column,)
+    without_gap = fit_column(Column("kind", "integer", 3), np.array([0, 2, 1]))
+    assert without_gap.values == ()

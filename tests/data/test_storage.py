@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gnas
-from gnas.data import storage
 from gnas.data.own.load import encode_graphs, load_own
 from gnas.data.storage import (
     BENCHMARK,
@@ -24,6 +23,7 @@ from gnas.data.storage import (
     load_benchmark,
     read_arrays,
     read_graphs,
+    read_npz,
     save_benchmark,
     write_arrays,
     write_graphs,
@@ -315,11 +315,18 @@ def test_bombs_are_refused(tmp_path, monkeypatch):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("meta.npy", bytes(100_000_000))
     assert path.stat().st_size < 200_000
-    with one_line("would unpack to 100,000,000 bytes", "refused"):
+    with one_line("would take 100,000,000 bytes of memory", "GNAS_MAX_MEMORY=1GB"):
         load_benchmark(path)
-    monkeypatch.setattr(storage, "MOST_BYTES", 10)
-    with one_line("refused"):
+    with pytest.raises(BrokenFile, match="would take 100,000,000 bytes of memory"):
+        read_npz(path)
+    monkeypatch.setenv("GNAS_MAX_MEMORY", "10")
+    with one_line("allowed are 10;"):
         load_benchmark(write_bundle(gnas.load("digits"), path))
+    monkeypatch.setenv("GNAS_MAX_MEMORY", "1 GB")
+    load_benchmark(path)
+    monkeypatch.setenv("GNAS_MAX_MEMORY", "much")
+    with one_line("GNAS_MAX_MEMORY is 'much'; write it as"):
+        load_benchmark(path)
 
 
 def test_headers_that_claim_more_than_there_is(tmp_path):

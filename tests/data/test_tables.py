@@ -179,6 +179,25 @@ def test_new_tables_are_read_the_same_way(folder, tmp_path):
         encode_graphs(new, b.encoding, b.task)
 
 
+def test_a_number_that_only_the_test_split_has_is_named(tmp_path):
+    kinds = {5: 2}  # of the graph: others have 0 and 3
+    write_csv(
+        tmp_path / "graphs.csv",
+        ("graph_id", "y", "split"),
+        [(g, g / 3, ("train", "val", "test")[g % 3]) for g in range(9)],
+    )
+    nodes = [(g, n, kinds.get(g, 3 * n)) for g in range(9) for n in range(2)]
+    write_csv(tmp_path / "nodes.csv", ("graph_id", "node_id", "kind"), nodes)
+    write_csv(tmp_path / "edges.csv", ("graph_id", "source", "target"), [(g, 0, 1) for g in range(9)])
+    b = load_own(tmp_path)
+    wanted = (
+        "column 'kind': 2 is not in the training data and is read as 'other' (nodes.csv line 12, nodes.csv line 13)"
+    )
+    assert wanted in b.notes
+    assert b.test.select([1]).x.tolist() == [[4], [4]]
+    assert b.task.other == (0,)
+
+
 def test_many_graphs_in_little_time(tmp_path):
     count, nodes = 5_000, 20
     graph = np.repeat(np.arange(count), nodes)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from gnas import files
 from gnas.data.encoding import Array, format_list
+from gnas.data.limits import allowed_memory, check_columns, check_memory
 from gnas.errors import InputError
 
 COMMA, NEWLINE = ord(","), ord("\n")
-MOST_BYTES = 2**31  # of one column with every cell at the width of its widest
+FREE_BYTES = 2**28  # the cells of any table may take so much, every cell at the width of its column's widest
 INTEGER_BYTES = np.zeros(256, bool)
 INTEGER_BYTES[[0, *b"+-0123456789"]] = True
 
@@ -143,15 +147,15 @@ def read_bytes(path: Path) -> bytes:
     """The content of a file; of a ``.gz`` file what was compressed."""
     try:
         if path.suffix.lower() != ".gz":
-            return path.read_bytes()
-        with gzip.open(path) as file:
-            data = file.read(MOST_BYTES + 1)
+            return files.read_bytes(path)
+        size = path.stat().st_size
+        with os.fdopen(files.open_regular(path), "rb") as compressed, gzip.open(compressed) as file:
+            data = file.read(allowed_memory(size) + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InputError(f"{path.name}: not a complete gzip file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    if len(data) > MOST_BYTES:
-        raise InputError(f"{path.name}: unpacks to more than {MOST_BYTES:,} bytes; split it")
+    check_memory(len(data), size, f"{path.name}: what it unpacks to")
     return data
 
 
@@ -189,6 +193,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _header(file: str, names: list[str]) -> list[str]:
+    check_columns(len(names), file)
     names = [n.strip() for n in names]
     if not any(names):
         raise InputError(f"{file}: empty; the first line must name the columns")
@@ -197,9 +202,9 @@ def _header(file: str, names: list[str]) -> list[str]:
     if "" in names:
         at = names.index("") + 1
         raise InputError(f"{file}: column {at} has no name (an index column?); name it in the first line or remove it")
-    twice = {n for n in names if names.count(n) > 1}
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
-        raise InputError(f"{file}: two columns are called {sorted(twice)[0]!r}")
+        raise InputError(f"{file}: two columns are called {twice[0]!r}")
     return names
 
 
@@ -210,8 +215,8 @@ def _plain(file: str, data: bytes, first_line: int = 2) -> Table:
     if body and not body.endswith(b"\n"):
         body += b"\n"
     buffer = np.frombuffer(body, np.uint8)
-    ends = np.flatnonzero((buffer == COMMA) | (buffer == NEWLINE))
-    starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
+    ends = np.flatnonzero((buffer == COMMA) | (buffer == NEWLINE)).astype(np.int32 if len(body) < 2**31 else np.int64)
+    starts = np.concatenate([ends[:1] * 0, ends[:-1] + 1])
     last = np.flatnonzero(buffer[ends] == NEWLINE)
     cells = np.diff(last, prepend=-1)
     blank = (cells == 1) & (ends[last] == starts[last])
@@ -223,15 +228,21 @@ def _plain(file: str, data: bytes, first_line: int = 2) -> Table:
         keep = np.repeat(~blank, cells)
         starts, ends = starts[keep], ends[keep]
     step = len(names)
-    columns = {n: _cut(file, body, buffer, starts[i::step], ends[i::step]) for i, n in enumerate(names)}
+    _check_widths(file, names, (ends - starts).reshape(-1, step).max(0, initial=0), len(ends) // step, len(data))
+    columns = {n: _cut(body, buffer, starts[i::step], ends[i::step]) for i, n in enumerate(names)}
     return Table(file, columns, np.flatnonzero(~blank) + first_line)
 
 
-def _cut(file: str, body: bytes, buffer: Array, starts: Array, ends: Array) -> Array:
+def _check_widths(file: str, names: Sequence[str], widths: Sequence[int] | Array, rows: int, size: int) -> None:
+    """An error if the cells take too much memory, every cell at the width of its column's widest."""
+    widest = int(np.argmax(widths))
+    about = f"{file}: its cells, up to {int(widths[widest]):,} characters long (column {names[widest][:80]!r}),"
+    check_memory(int(np.sum(widths, dtype=np.int64)) * rows, size, about, FREE_BYTES)
+
+
+def _cut(body: bytes, buffer: Array, starts: Array, ends: Array) -> Array:
     lengths = ends - starts
     width = int(lengths.max()) if len(lengths) else 1
-    if width * len(starts) > MOST_BYTES:
-        raise InputError(f"{file} line {int(lengths.argmax()) + 2}: a cell of {width:,} characters")
     if width > 32:
         return np.array([body[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)], dtype=f"S{width}")
     matrix = np.zeros((len(starts), max(width, 1)), np.uint8)
@@ -254,9 +265,8 @@ def _quoted(file: str, data: bytes) -> Table:
                 lines.append(reader.line_num)
     except csv.Error as error:
         raise InputError(f"{file} line {reader.line_num}: {error}") from None
-    if any(max(map(len, column), default=0) * len(rows) > MOST_BYTES // 4 for column in zip(*rows, strict=True)):
-        raise InputError(f"{file}: a cell is too long for this many rows; is a quote left open?")
     cells = list(zip(*rows, strict=True)) or [()] * len(names)
+    _check_widths(file, names, [max(map(len, column), default=0) for column in cells], len(rows), len(data))
     columns = {n: np.array([c.encode() for c in cells[i]] or [], dtype=np.bytes_) for i, n in enumerate(names)}
     return Table(file, columns, np.array(lines, np.int64))
 

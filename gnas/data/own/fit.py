@@ -93,7 +93,9 @@ def fit_column(column: Column, values: Array) -> Column:
     if column.kind == "vocabulary":
         seen = tuple(column.values[i] for i in codes.tolist())
         return Column(column.name, "vocabulary", len(seen) + 1, seen, other=True)
-    return Column(column.name, "integer", int(codes[-1]) + 2 if len(codes) else 1, other=True)
+    largest = int(codes[-1]) if len(codes) else -1
+    seen = tuple(codes.tolist()) if len(codes) <= largest else ()
+    return Column(column.name, "integer", largest + 2, seen, other=True)
 
 
 # -- features of whole graphs --------------------------------------------------------------------------------------

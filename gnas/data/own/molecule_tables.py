@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gnas.data.encoding import Array
+from gnas.data.limits import check_columns, check_memory
 from gnas.data.own.csv import Table, read_bytes, read_csv
 from gnas.data.smiles import import_rdkit
 from gnas.errors import InputError
@@ -41,7 +43,12 @@ def read_sdf(path: Path) -> Table:
             records.append({**properties, "smiles": chem.MolToSmiles(molecule)})
     except (ValueError, RuntimeError, UnicodeDecodeError) as error:
         raise InputError(f"{path.name} record {len(records) + 1}: {str(error).splitlines()[0]}") from None
-    names = dict.fromkeys(name for record in records for name in ("smiles", *record))
+    names = {"smiles": 0}  # and the width of its longest text
+    for record in records:
+        names.update((name, max(names.get(name, 0), len(text))) for name, text in record.items())
+    check_columns(len(names), path.name)
+    needed = sum(8 + width for width in names.values()) * len(records)
+    check_memory(needed, len(data), f"{path.name}: its properties")
     columns = {name: _cells([record.get(name) for record in records]) for name in names}
     return Table(path.name, columns, np.arange(1, len(records) + 1), "record")
 
@@ -71,7 +78,7 @@ def is_frame(data: Any) -> bool:
 def tabulate_frame(frame: Any, y: Any = None) -> Table:
     """A DataFrame as a table."""
     names = [str(name).strip() for name in frame.columns]
-    twice = [name for name in names if names.count(name) > 1]
+    twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise InputError(f"DataFrame: two columns are called {twice[0]!r}")
     columns = {name: _cells(frame.iloc[:, i].tolist()) for i, name in enumerate(names)}
