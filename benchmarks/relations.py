@@ -27,7 +27,10 @@ from gnas.arch.genotype import Genotype
 from gnas.arch.hand_made import HandMade
 from gnas.arch.stack import Stack
 from gnas.data.benchmark import Benchmark
+from gnas.model import baselines
 from gnas.model.build import build_network, width_of
+from gnas.model.network import width_for
+from gnas.model.task import Task
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.training.train import train_seeds
@@ -37,6 +40,7 @@ DATA = {
     "zinc": {"edges": "yes", "encodings": "walks:20,edge_walks:20", "readout": "sum"},
     "cifar10": {"edges": "yes"},
 }
+WIDTHS = 4  # widths are multiples of it: others are slower on a GPU
 BUDGETS = {"zinc": 500_000, "cifar10": 119_000}
 LAYERS = {"gcn+": (12, 5), "gin+": (12, 5), "gatedgcn+": (9, 10), "gine": (12, 5)}
 STACKS = {
@@ -51,18 +55,20 @@ def main() -> None:
     benchmark = gnas.load(chosen.dataset, **DATA[chosen.dataset])
     rows = Rows(chosen.out, torch.device(chosen.device), COLUMNS)
     for name in chosen.networks:
-        rows.add(**measure(name, find_architecture(name, chosen.dataset), benchmark, chosen))
+        rows.add(**measure(name, find_architecture(name, chosen.dataset, benchmark.task), benchmark, chosen))
     for file in chosen.genotypes:
         rows.add(**measure(file.stem, load_genotype(file), benchmark, chosen))
 
 
-def find_architecture(name: str, dataset: str) -> Architecture:
+def find_architecture(name: str, dataset: str, task: Task) -> Architecture:
     """A stack or a hand-made network by name, with its usual number of layers."""
     place = list(DATA).index(dataset)
     if name in STACKS:
         formula, stack, layers = STACKS[name]
         return Genotype(gap.genotype(formula, layers[place]).cells, "bare", stack)
-    return HandMade(name, LAYERS.get(name, (8, 8))[place], budget=BUDGETS[dataset])
+    layers = LAYERS.get(name, (8, 8))[place]
+    build = partial(baselines.build, name, task, num_layers=layers)
+    return HandMade(name, layers, width_for(BUDGETS[dataset], lambda width: build(channels=width), WIDTHS))
 
 
 def measure(
@@ -82,7 +88,7 @@ def measure(
         precise_norms=16,
         checkpoint_every=10,
     )
-    channels = width_of(architecture, benchmark.task, 64, BUDGETS[chosen.dataset])
+    channels = width_of(architecture, benchmark.task, 64, BUDGETS[chosen.dataset], WIDTHS)
     build = partial(build_network, architecture, benchmark.task, channels=channels, dropout=chosen.dropout)
     folder = chosen.runs / f"{chosen.dataset}-{name}"
     started = time.perf_counter()
@@ -93,7 +99,7 @@ def measure(
     return {
         "dataset": chosen.dataset,
         "network": name,
-        "cells": architecture.depth(),
+        "cells": len(architecture.formulas()),
         "weights": trained.results[0].num_weights,
         "epochs": chosen.epochs,
         "batch": chosen.batch,

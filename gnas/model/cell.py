@@ -114,8 +114,11 @@ class Cell(nn.Module):
         if not self.updates_edges or related is None:
             return e
         r = related.relation()
-        new = F.relu(r) if self.edge_norm is None else self.edge_norm.relu(r, related.edges.mask)
-        return new if e is None else e + new
+        if self.edge_norm is None:
+            return F.relu(r) if e is None else e + F.relu(r)
+        own = e is not None and e.shape == r.shape  # otherwise one state serves all edges
+        new = self.edge_norm.relu(r, related.edges.mask, e if own else None)
+        return new if own or e is None else e + new
 
     def walk(
         self, x: Tensor, batch: GraphBatch, weights: Tensor | None = None, related: Related | None = None
