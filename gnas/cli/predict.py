@@ -20,12 +20,20 @@ EXAMPLES = {
     "export": (
         "gnas export runs/cluster-mini-single-level-seed0",
         "gnas export runs/zinc-single-level-seed0 --out zinc-model --seed 41",
+        "gnas export runs/molecules-race-seed0 --format onnx",
     ),
 }
 
 Network = Annotated[
     str | None,
     typer.Option("--network", metavar="NAME", help="Which of the run's networks. Default: the best by validation."),
+]
+Format = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="python: readable code. torch: also model.pt2 of torch.export. onnx: also model.onnx.",
+    ),
 ]
 WhichSeed = Annotated[
     int | None, typer.Option(metavar="N", help="Which of its trainings. Default: the best by validation.")
@@ -90,6 +98,7 @@ def export(
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="Default: RUN/export.")] = None,
     network: Network = None,
     seed: WhichSeed = None,
+    format: Format = "python",
     force: o.Overwrite = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -100,7 +109,7 @@ def export(
         from gnas.run.models import default_network, find_model
         from gnas.use.export import export_run
 
-        path = export_run(run, out or run / "export", name=network, seed=seed, force=force)
+        path = export_run(run, out or run / "export", name=network, seed=seed, format=format, force=force)
         info, best = find_model(path), default_network(run)
     screen.pair("exported", str(path))
     screen.pair("network", info.title)

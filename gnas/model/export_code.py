@@ -178,13 +178,13 @@ def _imports(body: str) -> list[str]:
 
 def _constants(task: Task, given: InputCode) -> list[str]:
     pairs = (("MEASURE_CENTER", given.structure_center), ("MEASURE_SCALE", given.structure_scale))
-    measured = [line for name, values in pairs for line in _listed(f"{name} = [", map(repr, values), "]") if values]
+    measured = [line for name, values in pairs for line in list_lines(f"{name} = [", map(repr, values), "]") if values]
     return [*measured, *_target_constants(task)]
 
 
 def _target_constants(task: Task) -> list[str]:
     if task.kind != "regression":
-        return _listed("LABELS = [", map(quoted, task.labels), "]") if task.labels else []
+        return list_lines("LABELS = [", map(quoted, task.labels), "]") if task.labels else []
     if not _factors(task):
         return []
     reason = "# The network learned standardised targets."
@@ -192,10 +192,10 @@ def _target_constants(task: Task) -> list[str]:
 
 
 def _numbers(name: str, values: Sequence[float]) -> list[str]:
-    return [f"{name} = {values[0]!r}"] if len(values) == 1 else _listed(f"{name} = [", map(repr, values), "]")
+    return [f"{name} = {values[0]!r}"] if len(values) == 1 else list_lines(f"{name} = [", map(repr, values), "]")
 
 
-def _listed(before: str, items: Iterable[str], after: str) -> list[str]:
+def list_lines(before: str, items: Iterable[str], after: str) -> list[str]:
     """Items in one line if they fit, else one per line."""
     items = list(items)
     line = before + ", ".join(items) + after
@@ -307,7 +307,7 @@ def _fusion(branches: list[str], config: CellConfig, more: str = "") -> list[str
         name = "out"
         before, after = ("torch.cat([", "], dim=1)") if config.fusion == "concat" else ("torch.stack([", "])")
         after += {"concat": "", "sum": ".sum(dim=0)", "mean": ".mean(dim=0)", "max": ".amax(dim=0)"}[config.fusion]
-        lines = _listed(f"out = {before}", branches, after)
+        lines = list_lines(f"out = {before}", branches, after)
     value = f"self.fuse({name})" if config.mlp == 1 else f"self.fuse_second(F.relu(self.fuse({name})))"
     value = f"self.norm({value})" if config.norm else value
     value = f"F.leaky_relu({value}, {config.slope!r})" if config.slope else f"F.relu({value})"

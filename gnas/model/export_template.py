@@ -473,7 +473,7 @@ class Model(nn.Module):
         """The standard deviation over the members."""
         values = self.each(x, edge_index<PASSED>)
         return self.average((values - self.average(values)).square()).sqrt()
-
+<ENCODINGS>
 
 def load(folder: str | Path = HERE) -> Model:
     """The ensemble, ready to predict; ``folder`` holds a folder for each member."""
@@ -485,4 +485,13 @@ def _load_member(folder: Path) -> nn.Module:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.load(folder)
+'''
+
+ENSEMBLE_ENCODINGS = '''
+    def encodings(self, edge_index: Tensor, batch: Tensor) -> dict[str, Tensor]:
+        """What is computed of the edges alone, for all members. ``forward`` computes it, unless all of it is given."""
+        found: dict[str, Tensor] = {}
+        for member in self.members:
+            found |= member.encodings(edge_index, batch) if hasattr(member, "encodings") else {}
+        return found
 '''

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,14 +14,14 @@ import torch
 from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
-from gnas.errors import InputError, located
+from gnas.errors import InputError, choose, located
 from gnas.files import write_atomic
 from gnas.model.baselines import BASELINES
 from gnas.model.baselines.recipes import list_recipes
 from gnas.model.ensemble import Ensemble
 from gnas.model.export_code import as_exportable, module_source, safe_text
 from gnas.model.export_input import InputCode
-from gnas.model.export_template import ENSEMBLE_SOURCE
+from gnas.model.export_template import ENSEMBLE_ENCODINGS, ENSEMBLE_SOURCE
 from gnas.model.export_weights import exported_views
 from gnas.model.network import GraphModule, Network
 from gnas.run.layout import MODEL, WEIGHTS, member_folder
@@ -29,6 +29,8 @@ from gnas.run.models import TrainedInfo, default_network, find_model, load_model
 from gnas.run.table import Table
 from gnas.run.words import count
 from gnas.use.export_card import describe_task, model_card, origin_words
+from gnas.use.export_program import AXES, FORMATS, program_file
+from gnas.use.export_reader import reader_files
 from gnas.workflow import package_versions
 
 Files = dict[str, str | bytes]
@@ -36,21 +38,41 @@ PACKAGES = ("gnas", "torch", "torch-geometric", "safetensors")
 
 
 def export_run(
-    folder: str | Path, out: str | Path, *, name: str | None = None, seed: int | None = None, force: bool = False
+    folder: str | Path,
+    out: str | Path,
+    *,
+    name: str | None = None,
+    seed: int | None = None,
+    format: str = "python",
+    force: bool = False,
 ) -> Path:
     """Write a network of a run as a folder: model.py, weights, model card, genotype and description.
 
-    ``model.py`` is plain PyTorch: it needs torch and safetensors, and loading runs no other code. Of
-    several networks the best by validation that can be exported is exported: a found one, or a hand-made one that is a
+    ``model.py`` is plain PyTorch: it needs torch and safetensors, and loading runs no other code. ``serve.py`` answers over
+    HTTP, ``molecules.py`` reads SMILES. The format ``torch`` adds ``model.pt2``, a program of torch.export; ``onnx`` adds
+    ``model.onnx``.
+
+    Of several networks the best by validation that can be exported is exported: a found one, or a hand-made one that is a
     recipe, such as ``gin+``. Of several seeds it is the one with the best validation metric. ``name`` and ``seed`` name
     others. A folder that is not empty is an error, unless ``force`` allows the files of an earlier export to be replaced.
     """
     out = Path(out)
+    choose(format, FORMATS, "format")
     _check_free(out, force)
     model, info = load_model(folder, name or _default_network(folder), seed)
-    if isinstance(model, Ensemble):
-        return _write_folder(out, ensemble_files(model, info))
-    return _write_folder(out, _network_files(model, info))
+    files = ensemble_files(model, info) if isinstance(model, Ensemble) else _network_files(model, info)
+    networks = [as_exportable(one) for one in (model.networks() if isinstance(model, Ensemble) else [model])]
+    files |= reader_files(model.task, info.encoding, _argument_names(networks), str(files["README.md"]))
+    if format != "python":
+        files |= program_file(format, files, networks)
+    return _write_folder(out, files)
+
+
+def _argument_names(networks: Sequence[Network], encodings: bool = False) -> list[str]:
+    """What at least one of the networks reads after ``x`` and ``edge_index``."""
+    codes = [InputCode.of(one) for one in networks]
+    read = {name for code in codes for name in (*code.names(), *(code.encodings() if encodings else ()))}
+    return [name for name in AXES if name in read]
 
 
 def _network_files(model: GraphModule, info: TrainedInfo) -> Files:
@@ -83,13 +105,12 @@ def ensemble_files(ensemble: Ensemble, info: TrainedInfo) -> Files:
         place = member_folder(info.folder, number)
         own = replace(find_model(place), name=str(listed["name"]), seed=listed["seed"])
         files |= {f"{place.name}/{name}": content for name, content in _network_files(member, own).items()}
-        reads.append(tuple(InputCode.of(member).names()))
+        reads.append((*InputCode.of(member).names(), *InputCode.of(member).encodings()))
     versions = package_versions(*PACKAGES)
     task, total = ensemble.task, count(len(reads), "network")
     about = f"An ensemble of {total} for {safe_text(info.dataset)}: {describe_task(task)}."
-    names = [
-        name for name in ("edge_label_index", "edge_attr", "batch", "graph_attr") if any(name in one for one in reads)
-    ]
+    members = [as_exportable(one) for one in ensemble.networks()]
+    names, every = _argument_names(members), _argument_names(members, encodings=True)
     rows = [
         (f"member_{k}", safe_text(str(one["name"])), f"{one['weight']:.0%}") for k, one in enumerate(info.members, 1)
     ]
@@ -99,9 +120,10 @@ def ensemble_files(ensemble: Ensemble, info: TrainedInfo) -> Files:
         "CALL": "".join(f", data.{name}" for name in names),
         "SHARES": repr(ensemble.weights),
         "READS": repr(tuple(reads)),
-        "MORE": "".join(f", {name}: Tensor | None = None" for name in names),
-        "GIVEN": ", ".join(f'"{name}": {name}' for name in names),
-        "PASSED": "".join(f", {name}" for name in names),
+        "MORE": "".join(f", {name}: Tensor | None = None" for name in every),
+        "GIVEN": ", ".join(f'"{name}": {name}' for name in every),
+        "PASSED": "".join(f", {name}" for name in every),
+        "ENCODINGS": ENSEMBLE_ENCODINGS if every != names else "",
         "VALUES": ("out", "out.softmax(-1)", "out.sigmoid()")[kind],
         "OUTPUT": ("mean", "mean.clamp_min(1e-12).log()", "torch.logit(mean, 1e-12)")[kind],
     }

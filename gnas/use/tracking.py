@@ -7,8 +7,10 @@ Weights & Biases if requested, with their own settings (``MLFLOW_TRACKING_URI``,
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any, Protocol
 
 from gnas.errors import InputError, choose
 from gnas.files import read_json, write_json
+from gnas.printed import mask_secrets, printable
 
 Record = dict[str, Any]
 NAMES = ("tensorboard", "mlflow", "wandb")
@@ -92,7 +95,7 @@ class Several:
                 call(tracker)
             except Exception as error:
                 self.trackers.remove(tracker)
-                reason = " ".join(str(error).split())[:200]
+                reason = printable(" ".join(str(error).split())[:200])
                 warnings.warn(f"tracking with {type(tracker).__name__} failed and is turned off: {reason}")
 
 
@@ -142,7 +145,8 @@ class WandB:
 
         known = _remembered(folder).get("wandb")
         more = {"id": known, "resume": "allow"} if known else {}
-        self.run = wandb.init(project="gnas", name=folder.name, dir=str(folder), config=config, **more)
+        with _masked_arguments():  # W&B keeps the words of the command and sends them
+            self.run = wandb.init(project="gnas", name=folder.name, dir=str(folder), config=config, **more)
         _remember(folder, "wandb", self.run.id)
         self.run.define_metric("*", step_metric="epoch")
 
@@ -151,6 +155,17 @@ class WandB:
 
     def close(self) -> None:
         self.run.finish()
+
+
+@contextlib.contextmanager
+def _masked_arguments() -> Iterator[None]:
+    """Inside, ``sys.argv`` has no secrets."""
+    before = sys.argv
+    sys.argv = [mask_secrets(word) for word in before]
+    try:
+        yield
+    finally:
+        sys.argv = before
 
 
 def _remembered(folder: Path) -> dict[str, str]:

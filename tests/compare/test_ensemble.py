@@ -205,16 +205,19 @@ def test_an_ensemble_predicts_and_exports_like_a_network(task: Task, tmp_path: P
         called = task.predicted_values(load_model(tmp_path / "run")[0](batch).double()).numpy()
     mean = 0.75 * each[0] + 0.25 * each[1]
     spread = np.sqrt(0.75 * (each[0] - mean) ** 2 + 0.25 * (each[1] - mean) ** 2)
-    out = export_run(tmp_path / "run", tmp_path / "export")
+    out = export_run(tmp_path / "run", tmp_path / "export", format="torch")
     spec = importlib.util.spec_from_file_location("exported_ensemble", out / "model.py")
     assert spec is not None
     assert spec.loader is not None
     exported = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(exported)
     more = (batch.batch,) if task.level == "graph" else ()
+    given = {"x": batch.x, "edge_index": batch.edge_index} | ({"batch": batch.batch} if more else {})
     with torch.no_grad():
+        program = torch.export.load(out / "model.pt2").module()(**given)
         plain = exported.load()(batch.x, batch.edge_index, *more)
         around = exported.load().spread(batch.x, batch.edge_index, *more)
+    torch.testing.assert_close(program, plain)
     plain = plain.softmax(-1) if task.kind == "classification" else plain
     for values in (called, plain.double().numpy()):
         np.testing.assert_allclose(values, mean, rtol=1e-4, atol=1e-5)

@@ -37,7 +37,7 @@ from gnas.model.operations import Operation, Variant
 from gnas.model.task import Task
 from gnas.use.export import export_run, exported_weights
 
-FILES = ["README.md", "genotype.yaml", "model.json", "model.py", "weights.safetensors"]
+FILES = ["README.md", "genotype.yaml", "model.json", "model.py", "serve.py", "weights.safetensors"]
 GRAPHS = [random_graph(9, 20, seed=1), random_graph(1, 0, seed=2), random_graph(6, 11, seed=3, isolated=2)]
 BATCH = Batch.from_data_list(GRAPHS)
 RULES = ["--isolated", "--line-length=120", "--target-version=py310"]
