@@ -1,12 +1,13 @@
 """The methods that pays.py compares: each gets one dataset, some seconds on one core, and returns figures of one network.
 
 Validation selects everywhere; the test split is evaluated for what was selected. ``random`` and ``hand-made`` train networks to
-the end, one after the other, until the time is over: a whole training has as many epochs as let six of them fit, at most 100. All
-train by the recipe of the preset ``wide`` on the same input.
+the end, one after the other, until the time is over: each for a sixth of the time, at most 100 epochs. All train by the recipe of
+the preset ``wide`` on the same input.
 """
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
 import warnings
@@ -22,7 +23,7 @@ import torch
 from gnas.arch.hand_made import HandMade
 from gnas.data.benchmark import Benchmark
 from gnas.data.graph_encodings import with_encodings
-from gnas.errors import Interrupted
+from gnas.errors import InputError, Interrupted
 from gnas.run.leaderboard import Row
 from gnas.run.settings import Settings
 from gnas.strategies.base import SearchContext, SearchProblem
@@ -36,12 +37,12 @@ from gnas.training.train import Trainer
 from gnas.workflow import discover, train_config
 
 WEIGHTS = 100_000  # of a network, at most
-TRAININGS = 6  # whole trainings that should fit
-FEWEST_EPOCHS = 9
-MEASURED = 3.0  # seconds of training from which the speed is known
+TRAININGS = 6  # the time of a training is this share of all
+MEASURED = 0.01  # share of the time from which the speed of a network is known
+LEFT_OUT = 20  # networks that are too slow for the rest of the time, until no more are looked for
 SEARCH_SHARE = 0.4  # of the time that the single-level search has; the rest is for trainings of what it found
 SEARCH_EPOCHS, SEARCH_RATE = 40, 0.01
-LATE = 1.05  # a training that is still running after so many times the time is stopped and does not count
+LATE = 1.02  # a training that is still running after so many times the time is stopped, and its best epoch counts
 ENSEMBLE = 5
 
 Figures = dict[str, Any]
@@ -169,7 +170,7 @@ def single_level(work: Work) -> list[Figures]:
     problem, space = work.problem(settings), work.space()
     limit = SEARCH_SHARE * work.seconds
     options = SingleLevel(1, batch_size=settings.training.batch_size, lr=SEARCH_RATE, alpha_lr=0.01)
-    speed = _time_epoch(SingleLevelSearch(options, problem, SearchContext(work.seed)))
+    speed = _time_epoch(SingleLevelSearch(options, problem, SearchContext(work.seed)), MEASURED * work.seconds)
     epochs = int(max(1, min(SEARCH_EPOCHS, (limit - work.elapsed()) / speed)))
     search = SingleLevelSearch(replace(options, epochs=epochs), problem, SearchContext(work.seed))
     genotype = search.search("single-level").genotype
@@ -180,39 +181,44 @@ def single_level(work: Work) -> list[Figures]:
 
 
 def train_in_turn(work: Work, space: CandidateSpace, candidates: Iterator[RaceCandidate], trainings: int) -> Figures:
-    """Train candidates to the end while there is time; the figures of the best one by validation."""
+    """Train candidates to the end while there is time; the figures of the best one by validation.
+
+    Each has the same share of the time and as many epochs as fit into it. One that would not end in time is left out.
+    """
     splits = {name: open_store(graphs, torch.device("cpu")) for name, graphs in work.benchmark.splits().items()}
-    epochs, durations, done = 0, list[float](), list[tuple[float, Trainer, RaceCandidate]]()
+    sign = 1 if work.benchmark.task.higher_is_better else -1
+    best: tuple[Trainer, RaceCandidate] | None = None
     history: list[Figures] = []
+    left_out = 0
     for candidate in (fitted for one in candidates if (fitted := space.fit_width(one)) is not None):
-        if not epochs:
-            speed = _time_epoch(_trainer(work, candidate, splits, 1))
-            left = work.seconds - work.elapsed()
-            most = work.settings.training.epochs
-            epochs = int(max(min(left / (trainings * speed), most), FEWEST_EPOCHS))
+        speed = _time_epoch(_trainer(work, candidate, splits, 1), MEASURED * work.seconds)
+        left = work.seconds - work.elapsed()
+        epochs = int(max(1, min(work.seconds / (trainings * speed), work.settings.training.epochs)))
+        if (best is not None and epochs * speed > left) or left <= 0:
+            left_out += 1
+            if left_out == LEFT_OUT or left < work.seconds / trainings / 4:
+                break
+            continue
         begin = work.elapsed()
-        if done and begin + float(np.median(durations)) > work.seconds:
-            break
-        stop = _after(work, LATE) if done else None
-        trainer = _trainer(work, candidate, splits, epochs, stop)
-        try:
+        trainer = _trainer(work, candidate, splits, epochs, lambda: work.elapsed() > LATE * work.seconds)
+        with contextlib.suppress(Interrupted, NotFinite):
             for _ in trainer.steps():
                 pass
-        except (Interrupted, NotFinite):
+        if not trainer.best:
             continue
-        durations.append(work.elapsed() - begin)
-        history.append(_describe_training(candidate, trainer, durations[-1]))
-        sign = 1 if work.benchmark.task.higher_is_better else -1
-        done = sorted([*done, (sign * trainer.best_val, trainer, candidate)], key=lambda one: -one[0])[:1]
-    _, trainer, candidate = done[0]
-    result = trainer.result()
+        history.append(_describe_training(candidate, trainer, work.elapsed() - begin))
+        if best is None or sign * trainer.best_val > sign * best[0].best_val:
+            best = trainer, candidate
+    if best is None:
+        raise InputError(f"no training of an epoch ended within {work.seconds:g} seconds")
+    result = best[0].result()
     return {
         "val": result.val,
         "test": result.test,
         "weights": result.num_weights,
-        "trainings": len(durations),
-        "epochs": epochs * len(durations),
-        "network": candidate.title,
+        "trainings": len(history),
+        "epochs": sum(one["reached"] for one in history),
+        "network": best[1].title,
         "history": history,
     }
 
@@ -236,18 +242,14 @@ def _trainer(
     return Trainer(model, config, seed, torch.device("cpu"), dict(splits), should_stop=stop)
 
 
-def _after(work: Work, share: float) -> Callable[[], bool]:
-    return lambda: work.elapsed() > share * work.seconds
-
-
-def _time_epoch(loop: Trainer | SingleLevelSearch) -> float:
+def _time_epoch(loop: Trainer | SingleLevelSearch, limit: float) -> float:
     """Seconds of an epoch, from its first steps."""
     steps, done = loop.steps(), 0
     next(steps, None)  # the first one is slower
     begin = time.monotonic()
-    while time.monotonic() - begin < MEASURED and next(steps, steps) is None:
+    while time.monotonic() - begin < limit and next(steps, steps) is None:
         done += 1
-    return (time.monotonic() - begin) / max(done, 1) * loop.meter.losses.numel()
+    return max(time.monotonic() - begin, 1e-6) / max(done, 1) * loop.meter.losses.numel()
 
 
 METHODS: dict[str, Callable[[Work], list[Figures]]] = {
