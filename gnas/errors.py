@@ -6,16 +6,21 @@ import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from gnas.printed import printable
+
 
 class InputError(ValueError):
     """Bad input. The message is one line a user can act on; the command line prints it and exits with 2."""
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(" ".join(str(message).splitlines()))  # what it quotes may hold line breaks
+        super().__init__(printable(" ".join(str(message).splitlines())))  # what it quotes may hold line breaks
 
 
 class RunError(RuntimeError):
     """A run failed for a reason that the message explains in one line; the command line prints it and exits with 1."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(printable(str(message)))
 
 
 class Interrupted(Exception):

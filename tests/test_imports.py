@@ -15,6 +15,7 @@ PACKAGE = Path(gnas.__file__).parent
 # Files and folders in import order: each may import only from those before it, and from its own folder.
 ORDER = [
     *(
+        "printed",
         "errors",
         "fields",
         "files",
@@ -31,7 +32,7 @@ ORDER = [
     *("data", "run"),
     *("training", "jobs", "strategies", "compare", "workflow", "folds", "cost", "use", "report", "paper", "cli"),
 ]
-TORCH_FREE = ("errors", "fields", "files", "owners", "leases", "arch")  # what a network is, as values
+TORCH_FREE = ("printed", "errors", "fields", "files", "owners", "leases", "arch")  # what a network is, as values
 
 
 def files() -> list[Path]:

@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from gnas.errors import InputError, Interrupted, RunError
+from gnas.printed import mask_secrets, printable
 
 FAILED, WRONG_USE, STOPPED = 1, 2, 130
 _UsageError: Any = typer.BadParameter.__mro__[1]  # of the click that typer carries, or of click itself
@@ -52,9 +53,9 @@ def guarded(call: Callable[[], Any], argv: Sequence[str]) -> int:
             return FAILED
         except (Exception, KeyboardInterrupt) as error:
             if os.environ.get("GNAS_DEBUG"):
-                traceback.print_exc()
+                print(printable(traceback.format_exc()), file=sys.stderr)
             text, code = explain(error, argv)
-            print(text, file=sys.stderr)
+            print(printable(text), file=sys.stderr)
             return code
 
 
@@ -122,9 +123,9 @@ def resume_command(argv: Sequence[str]) -> str:
 
 
 def as_typed(argv: Sequence[str]) -> str:
-    """The words of a command as they are typed into a shell."""
+    """The words of a command as they are typed into a shell, without secrets."""
     as_module = Path(sys.argv[0]) == Path(__file__).parents[1] / "__main__.py"
-    return f"{'python -m gnas' if as_module else 'gnas'} {shlex.join(argv)}"
+    return f"{'python -m gnas' if as_module else 'gnas'} {shlex.join(map(mask_secrets, argv))}"
 
 
 def show_warning(
@@ -139,4 +140,4 @@ def show_warning(
     text = " ".join(str(message).split())
     ours = Path(__file__).parents[1] in Path(filename).resolve().parents
     if ours or "CUDA" in text or "NVIDIA" in text:
-        print(f"warning: {text if ours else text[:200]}", file=sys.stderr)
+        print(printable(f"warning: {text if ours else text[:200]}"), file=sys.stderr)

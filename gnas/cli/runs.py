@@ -13,6 +13,7 @@ from gnas.cli import options as o
 from gnas.cli.options import examples
 from gnas.cli.screen import Screen, cells
 from gnas.errors import InputError
+from gnas.printed import printable
 from gnas.run.layout import is_locked, remove_own
 from gnas.run.summary import RunSummary, list_runs, summarise_run
 from gnas.run.table import NONE, Column, Table
@@ -96,7 +97,8 @@ def delete_command(
     if not force:
         if not sys.stdin.isatty():
             raise InputError(f"{run}: cannot ask without a terminal; use --force to delete without asking")
-        typer.confirm(f"delete {run} ({known.job} on {known.dataset}, {files:,} files)?", abort=True, err=True)
+        question = f"delete {run} ({known.job} on {known.dataset}, {files:,} files)?"
+        typer.confirm(printable(question), abort=True, err=True)
     others = remove_own(run)
     left, rest = _size(run) if others else (0, 0)
     screen.pair("deleted", f"{run} ({(size - left) / 1e6:.1f} MB)")

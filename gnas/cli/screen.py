@@ -11,8 +11,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
+
+from gnas.printed import escape_controls, mask_secrets, printable
 
 WIDTH = 110  # where the output is not a terminal
 _WHOLE_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
@@ -39,7 +42,8 @@ class Screen:
         """Print for people."""
         if self.talks:
             for part in parts:
-                self.out.print(part, style=style, soft_wrap=isinstance(part, str | Text))
+                text = printable(part) if isinstance(part, str) else part
+                self.out.print(text, style=style, soft_wrap=isinstance(part, str | Text))
 
     def pair(self, name: str, value: str, style: str = "") -> None:
         """Print a named line, its name in a column of its own; further lines of the value stand below each other."""
@@ -49,6 +53,7 @@ class Screen:
         """Print lines of a word and a text, with a name before the first. Long lines are wrapped and indented."""
         if not self.talks:
             return
+        name, lines = printable(name), [(printable(word), printable(text)) for word, text in lines]
         width = max((len(word) for word, text in lines if text), default=0)
         for number, (word, text) in enumerate(lines):
             head = f"{'' if number else name:<8} "
@@ -79,19 +84,29 @@ class Screen:
             print(json.dumps(finite(value), indent=2, default=str), file=sys.stdout, flush=True)
 
 
+class _SafeConsole(Console):
+    """Names of files, datasets and labels may hold anything: only rich itself may send control characters."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(escape_controls(segment.text), segment.style)
+
+
 def _console(stderr: bool) -> Console:
-    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    console = _SafeConsole(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDTH
     return console
 
 
 def finite(value: Any) -> Any:
-    """The same value in JSON's own numbers: what is not finite becomes null."""
+    """The same value in JSON's own numbers: what is not finite becomes null. Secrets are masked."""
     if isinstance(value, dict):
         return {str(name): finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
+    if isinstance(value, str):
+        return mask_secrets(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -19,6 +19,7 @@ import gnas
 from gnas.errors import InputError
 from gnas.jobs.messages import LAST, Died, Message, Order, UnknownMessage, read_message
 from gnas.jobs.pools import Receive, Task
+from gnas.printed import printable
 
 # The current folder is not a place to import from: a yaml.py that lies there must not run. ``-P`` needs Python 3.11.
 WORKER = (
@@ -161,7 +162,7 @@ class _Worker:
         lines = self.log.read().decode(errors="replace").strip().splitlines()
         if code < 0:
             return f"killed by {signal.Signals(-code).name}"
-        return f"exit code {code}{': ' + lines[-1][:300] if lines else ''}"
+        return f"exit code {code}{': ' + printable(lines[-1][:300]) if lines else ''}"
 
     def release(self) -> None:
         self.end_input()

@@ -14,6 +14,7 @@ from typing import Any
 from gnas.errors import InputError
 from gnas.jobs.messages import Died, Order, UnknownMessage, read_message, write_message
 from gnas.jobs.pools import Receive, Task
+from gnas.printed import printable
 
 
 class RayTasks:
@@ -129,4 +130,4 @@ def _describe_error(error: Exception) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [""])[0]
+    return printable((str(error).strip().splitlines() or [""])[0])

@@ -18,6 +18,7 @@ from typing import Any
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.leases import Held, Lease
+from gnas.printed import mask_secrets, remember_secrets
 from gnas.run.layout import CONFIG, LEASE, RESULT
 
 PART = ".part-"
@@ -34,6 +35,7 @@ class Storage:
             raise InputError("storage at a URL needs fsspec; install it with: pip install 'gnas[cluster]'") from None
         if "://" not in url:
             raise InputError(f"storage {url!r}: write it as a URL, such as s3://bucket/run or file:///shared/run")
+        remember_secrets(url)
         try:
             self.fs, path = url_to_fs(url)
         except (ValueError, ImportError) as error:
@@ -159,7 +161,7 @@ class UrlSlot:
 
     @property
     def name(self) -> str:
-        return self.storage.url
+        return mask_secrets(self.storage.url)
 
     @property
     def settle(self) -> float:
