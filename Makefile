@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One worker per core; a worker that has no tests left takes some from the others.
 PARALLEL ?= -n logical --maxprocesses 8 --dist worksteal
 
-.PHONY: demo test test-gpu docs clean
+.PHONY: demo test test-gpu docs package clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gnas search cluster-mini --preset fast --out runs/demo --force
@@ -22,6 +22,15 @@ test-gpu: $(VENV)/.installed-dev
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# A wheel and an sdist in dist/; the wheel works in an environment of its own.
+package: $(VENV)/.installed-dev
+	rm -rf dist build/wheel-test
+	$(BIN)/python -m build
+	$(PYTHON) -m venv build/wheel-test
+	build/wheel-test/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
+	cd build/wheel-test && bin/gnas doctor && bin/gnas search cluster-mini --strategy single-level --preset fast --epochs 1 \
+		--set search_epochs=1 --baselines gcn --out runs/smoke --force && bin/gnas export runs/smoke --force
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

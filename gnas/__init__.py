@@ -9,7 +9,7 @@ import importlib
 import sys
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PLACES = {
     "gnas.arch.architecture": ("load_genotype",),
