@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -27,7 +28,9 @@ from gnas.model.operations import (
     reduce_together,
     with_input,
 )
+from gnas.model.operations.messages import Message
 from gnas.model.operations.reduction import Wanted
+from gnas.model.recompute import is_large, recomputed
 from gnas.model.relation import Related
 from gnas.model.stacked import StackedBatchNorm, StackedLinear
 from gnas.plugins import resolve_plugin
@@ -35,6 +38,7 @@ from gnas.plugins import resolve_plugin
 FUSIONS = ("concat", "sum", "mean", "max")
 REDUCTIONS = ("sum", "mean", "max")
 OperationTypes = Mapping[str, Callable[..., Operation]]
+Stacks = dict[tuple[int, ...], Tensor]  # latent nodes as one tensor, by their numbers
 
 
 @dataclass(frozen=True)
@@ -189,11 +193,50 @@ class Stage(nn.Module):
             before = [nodes[target] for target in self.targets] if all(known) else []
             mixed = _each(self.transform.mixed(raw, batch.node_mask, weights, self.groups, before))
             return mixed if before or not any(known) else self._added(nodes, mixed)
-        results = self.evaluate(nodes, x, batch, related)
-        mixing = self.hits.to(results.dtype)
-        if weights is not None:
-            mixing = mixing * weights
-        return self._added(nodes, _each((mixing @ results.flatten(1)).view(-1, *results.shape[1:])))
+        large = related is not None and is_large(related.edges, x)
+        if weights is None and self.transform is None and not large:
+            return self._added(nodes, self._unmixed(nodes, x, batch, related))
+        mixing = self.hits if weights is None else self.hits * weights
+        if self.transform is None and large:
+            assert related is not None
+            return self._added(nodes, _each(self._mixed_in_parts(nodes, x, batch, mixing, related)))
+        return self._added(nodes, _each(_mix(mixing, self.evaluate(nodes, x, batch, related))))
+
+    def _unmixed(
+        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, related: Related | None
+    ) -> list[Tensor]:
+        """The values of the targets if nothing follows the operations or weighs them: no stack is made of the results."""
+        stacks: Stacks = {}
+        simple = {kind for kind, operation in self.kinds.items() if type(operation) is Identity}
+        found: dict[str, Sequence[Tensor]] = {kind: [nodes[s] for s in self.sources[kind]] for kind in simple}
+        found.update(self._plain(nodes, x, batch, stacks, simple))
+        for name, message in self.messages.items():
+            plan = self.plans[name]
+            sent = _stack(nodes, [source for source, _ in plan.links], {} if stacks is None else stacks)
+            reduced = cast(Message, message).reduced(sent, cast(Related, related), plan.wanted)
+            found[name] = [reduced[one] for one in plan.wanted]
+        values: dict[int, Tensor] = {}
+        for slot, result in zip(self.slots, (one for block in self.blocks for one in found[block]), strict=True):
+            values[slot.target] = values[slot.target] + result if slot.target in values else result
+        return [values[target] for target in self.targets]
+
+    def _mixed_in_parts(
+        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, mixing: Tensor, related: Related
+    ) -> Tensor:
+        """The values of the targets, one part of the operations after another; the backward pass computes each part again."""
+
+        def mix_plain(shares: Tensor) -> Tensor:
+            found = self._plain(nodes, x, batch, {})
+            return _mix(shares, torch.cat([found[block] for block in self.blocks if block in found]))
+
+        def mix_message(shares: Tensor, name: str) -> Tensor:
+            return _mix(shares, self._message(name, nodes, related))
+
+        plain = sum(len(sources) for kind, sources in self.sources.items() if kind in self.kinds)
+        shares = mixing.split([plain, *(len(self.plans[name].wanted) for name in self.messages)], dim=1)
+        parts = [recomputed(mix_plain, shares[0])] if plain else []
+        parts += [recomputed(mix_message, share, name) for share, name in zip(shares[1:], self.messages, strict=True)]
+        return functools.reduce(torch.add, parts)
 
     def _added(self, nodes: Mapping[int, Tensor], values: Sequence[Tensor]) -> list[Tensor]:
         """Values added to the present values of their targets."""
@@ -212,17 +255,39 @@ class Stage(nn.Module):
 
     def raw(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, related: Related | None = None) -> Tensor:
         """Results of the operations alone, before any linear map."""
-        stacks: dict[tuple[int, ...], Tensor] = {}
-        inputs = {kind: _stack(nodes, self.sources[kind], stacks) for kind in self.kinds}
-        raw = self._aggregations(inputs, batch.neighbors)
-        for kind, operation in self.kinds.items():
-            if kind not in raw:
-                raw[kind] = operation(inputs[kind], x, batch.neighbors)
-        for name, message in self.messages.items():
-            plan = self.plans[name]
+        stacks: Stacks = {}
+        raw = self._plain(nodes, x, batch, stacks)
+        for name in self.messages:
             assert related is not None
-            raw[name] = message(_stack(nodes, [source for source, _ in plan.links], stacks), related, plan.wanted)
+            if is_large(related.edges, x):
+                raw[name] = recomputed(self._message, name, nodes, related)
+            else:
+                raw[name] = self._message(name, nodes, related, stacks)
         return raw[self.blocks[0]] if len(raw) == 1 else torch.cat([raw[block] for block in self.blocks])
+
+    def _plain(
+        self,
+        nodes: Mapping[int, Tensor],
+        x: Tensor,
+        batch: GraphBatch,
+        stacks: Stacks,
+        without: Collection[str] = (),
+    ) -> dict[str, Tensor]:
+        """Results of the operations that read no messages, by kind; ``without``: kinds to leave out."""
+        inputs = {kind: _stack(nodes, self.sources[kind], stacks) for kind in self.kinds if kind not in without}
+        raw = self._aggregations(inputs, batch.neighbors)
+        for kind, values in inputs.items():
+            if kind not in raw:
+                raw[kind] = self.kinds[kind](values, x, batch.neighbors)
+        return raw
+
+    def _message(
+        self, name: str, nodes: Mapping[int, Tensor], related: Related, stacks: Stacks | None = None
+    ) -> Tensor:
+        """Results of the operations that read messages of one kind."""
+        plan = self.plans[name]
+        sent = _stack(nodes, [source for source, _ in plan.links], {} if stacks is None else stacks)
+        return cast(Tensor, self.messages[name](sent, related, plan.wanted))
 
     def _gate_plan(self) -> fused.GatePlan | None:
         """The plan of the fused gates; None if an operation is not one of the three filters."""
@@ -272,9 +337,10 @@ class Stage(nn.Module):
     def _aggregations(self, inputs: Mapping[str, Tensor], neighbors: Neighbors) -> dict[str, Tensor]:
         """Results of the built-in aggregators, in one pass over the edges."""
         messages = {}
-        for kind, operation in self.kinds.items():
+        for kind, values in inputs.items():
+            operation = self.kinds[kind]
             if kind in REDUCTIONS and isinstance(operation, NeighborSum | NeighborMean):
-                messages[kind] = operation.messages(inputs[kind])
+                messages[kind] = operation.messages(values)
         return reduce_together(messages, neighbors) if messages else {}
 
 
@@ -283,7 +349,12 @@ def _each(stack: Tensor) -> Sequence[Tensor]:
     return (stack.squeeze(0),) if stack.size(0) == 1 else stack.unbind()
 
 
-def _stack(nodes: Mapping[int, Tensor], sources: Sequence[int], known: dict[tuple[int, ...], Tensor]) -> Tensor:
+def _mix(mixing: Tensor, results: Tensor) -> Tensor:
+    """Sums of results, one for each row of ``mixing``."""
+    return (mixing.to(results.dtype) @ results.flatten(1)).view(-1, *results.shape[1:])
+
+
+def _stack(nodes: Mapping[int, Tensor], sources: Sequence[int], known: Stacks) -> Tensor:
     """Latent nodes as one tensor, shared by all kinds of operation that read the same nodes."""
     key = tuple(sources)
     if key not in known:

@@ -10,6 +10,7 @@ from pathlib import Path
 import aggregators
 import fit
 import hand_made
+import memory
 import norms
 import pytest
 import recipes
@@ -65,6 +66,21 @@ def test_hand_made(call, tmp_path: Path) -> None:
         ("gat", "4", "eager"),
     ]
     assert all(float(row["milliseconds"]) > 0 and int(row["weights"]) > 90_000 for row in found)
+
+
+def test_memory(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Computing messages again keeps less, in the supernet and in networks."""
+    monkeypatch.setattr(memory.recompute, "LARGE", memory.recompute.LARGE)
+    out = tmp_path / "memory.csv"
+    small = ("--batch", "1", "--cells", "2", "--channels", "8", "--budget", "0.01")
+    for recompute in ("never", "always"):
+        call(memory, "--out", str(out), *small, "--recompute", recompute)
+    found = read(out)
+    kept = {(row["network"], row["recompute"]): float(row["kept_mb"]) for row in found}
+    assert {row["what"] for row in found} == {"search", "training"}
+    assert kept["supernet", "always"] < 0.3 * kept["supernet", "never"]
+    assert kept["every message", "always"] < 0.7 * kept["every message", "never"]
+    assert memory.recompute.LARGE == 0
 
 
 def test_recipes(call, tmp_path: Path) -> None:
