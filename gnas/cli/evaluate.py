@@ -47,7 +47,7 @@ def evaluate(
             run,
             data,
             device=choose_device(device),
-            name=network,
+            network=network,
             seed=seed,
             average_seeds=average_seeds,
             data_root=data_root,

@@ -59,7 +59,7 @@ def explain(
             data,
             chosen,
             output=output,
-            name=network,
+            network=network,
             seed=seed,
             device=choose_device(device),
             data_root=data_root,

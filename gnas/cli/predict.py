@@ -75,7 +75,7 @@ def predict(
             run,
             data,
             out,
-            name=network,
+            network=network,
             seed=seed,
             average_seeds=average_seeds,
             device=choose_device(device),
@@ -109,7 +109,7 @@ def export(
         from gnas.run.models import default_network, find_model
         from gnas.use.export import export_run
 
-        path = export_run(run, out or run / "export", name=network, seed=seed, format=format, force=force)
+        path = export_run(run, out or run / "export", network=network, seed=seed, format=format, force=force)
         info, best = find_model(path), default_network(run)
     screen.pair("exported", str(path))
     screen.pair("network", info.title)

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from gnas.cli.screen import Screen
 from gnas.cli.views import LONG_PAUSE, PAUSE, Bars, Clock, Lines, View
+from gnas.model.task import higher_is_better
 from gnas.run.words import count, duration, format_metric
 from gnas.training.loop import Record, Step
 
@@ -39,6 +40,7 @@ class Stage:
     skipped: float = 0  # epochs that an earlier process finished
     _records: int = 0
     _last: dict[Any, int] = field(default_factory=dict)
+    _best: dict[Any, float] = field(default_factory=dict)  # validation metric of each seed's training
 
     def add_record(self, record: Record, metric: str, now: float) -> None:
         """Count the record of an epoch."""
@@ -49,6 +51,10 @@ class Stage:
         self.within.pop(seed, None)
         self._records += 1
         self._last[seed] = self._records
+        if "model" in record and record.get("val_metric") is not None:  # a training hands back its best epoch
+            better = max if higher_is_better(metric) else min
+            self._best[seed] = better(self._best.get(seed, record["val_metric"]), record["val_metric"])
+            record = {**record, "best_val_metric": self._best[seed]}
         self.note = describe_record(record, metric)
 
     def add_share(self, seed: Any, before: int, share: float, now: float) -> None:
@@ -96,11 +102,11 @@ class Stage:
 
 
 def describe_record(record: Record, metric: str) -> str:
-    """The best validation metric and the depth of a record."""
+    """The best validation metric so far, or of a supernet that of the last epoch, and the depth of a record."""
     words = []
     value = record.get("best_val_metric", record.get("val_metric"))
     if value is not None:
-        words.append(f"val {format_metric(metric, value)}")
+        words.append(f"{'best val' if 'best_val_metric' in record else 'val'} {format_metric(metric, value)}")
     if record.get("leader"):
         words[-1:] = [f"{words[-1] if words else 'none'} by {record['leader']}"]
         words.append(f"{record['tried']} tried, {record['dropped']} dropped")
@@ -119,7 +125,13 @@ def repeat_for_folds(plan: Sequence[Stage], folds: int) -> list[Stage]:
     """The stages of a job once for each fold."""
     return [
         replace(
-            stage, key=f"fold {fold}: {stage.key}", label=f"fold {fold}: {stage.label}", epochs={}, within={}, _last={}
+            stage,
+            key=f"fold {fold}: {stage.key}",
+            label=f"fold {fold}: {stage.label}",
+            epochs={},
+            within={},
+            _last={},
+            _best={},
         )
         for fold in range(1, folds + 1)
         for stage in plan

@@ -171,15 +171,15 @@ def _whole(value: Any, what: str, most: int) -> int:
 
 
 def load_model(
-    folder: str | Path, name: str | None = None, seed: int | None = None, *, operations: OperationTypes | None = None
+    folder: str | Path, network: str | None = None, seed: int | None = None, *, operations: OperationTypes | None = None
 ) -> tuple[GraphModule, TrainedInfo]:
     """A trained network, ready to predict, and where it came from.
 
-    Of several networks the best by validation is taken, unless ``name`` names another, and of several seeds the one with
+    Of several networks the best by validation is taken, unless ``network`` names another, and of several seeds the one with
     the best validation metric, unless ``seed`` does. In the folder of a single training, and in an exported one, there is
-    only one network: ``name`` plays no part.
+    only one network: ``network`` plays no part.
     """
-    info = find_model(folder, name, seed)
+    info = find_model(folder, network, seed)
     if info.members:
         places = [layout.member_folder(info.folder, number) for number in range(1, len(info.members) + 1)]
         networks = [_load_network(find_model(place), operations) for place in places]
@@ -188,15 +188,15 @@ def load_model(
 
 
 def load_average(
-    folder: str | Path, name: str | None = None, seed: int | None = None, *, operations: OperationTypes | None = None
+    folder: str | Path, network: str | None = None, seed: int | None = None, *, operations: OperationTypes | None = None
 ) -> tuple[GraphModule, TrainedInfo]:
     """The mean over all seeds of a network of a run, as an ensemble in which all count the same."""
-    info = find_model(folder, name)
+    info = find_model(folder, network)
     if seed is not None:
         raise InputError(f"seed {seed} and the mean over all seeds do not go together; give one of them")
     places = {one: layout.seed_folder(info.folder.parent, one) for one in sorted(info.results)}
     if len(places) < 2 or not all((place / MODEL).is_file() for place in places.values()):
-        raise InputError(f"{folder}: {info.name} has one training here, and a mean over seeds needs several (--seeds)")
+        raise InputError(f"{folder}: {info.name} has one training here, and a mean over seeds needs several seeds")
     networks = [load_model(place, operations=operations)[0] for place in places.values()]
     return Ensemble(networks, [1.0] * len(networks)).eval(), replace(info, seed=None)
 

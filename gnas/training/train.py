@@ -263,7 +263,7 @@ class Trainer(EpochLoop):
         warnings.warn(
             f"{name}, seed {self.seed}: {self.task.metric} {batches:.{digits}f} on its training batches, but"
             f" {evaluated:.{digits}f} on the same graphs in evaluation; batch norm's running averages probably lag behind the"
-            " weights: precise_norms=16 takes the statistics anew (--set training.precise_norms=16)",
+            " weights: the setting training.precise_norms=16 takes the statistics anew",
             stacklevel=2,
         )
         return True

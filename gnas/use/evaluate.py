@@ -62,7 +62,7 @@ def evaluate(
     batch_size: int = 128,
     device: torch.device | str = "cpu",
     *,
-    name: str | None = None,
+    network: str | None = None,
     seed: int | None = None,
     average_seeds: bool = False,
     data_root: str | Path | None = None,
@@ -84,7 +84,7 @@ def evaluate(
         model: a run folder or an exported model, or a network.
         graphs: for a folder, data in any form that the network's data may come in (``"test.csv"``, a folder of tables, PyG
             objects), or a benchmark, whose test split is used. For a network, a split of a benchmark.
-        options: for a folder, ``name``, ``seed``, ``average_seeds``, ``data_root``, ``skip_bad`` and ``on_progress`` as in
+        options: for a folder, ``network``, ``seed``, ``average_seeds``, ``data_root``, ``skip_bad`` and ``on_progress`` as in
             :func:`gnas.use.predict.predict`.
 
     Returns:
@@ -102,14 +102,14 @@ def _evaluate_folder(
     batch_size: int,
     device: torch.device | str,
     *,
-    name: str | None = None,
+    network: str | None = None,
     seed: int | None = None,
     average_seeds: bool = False,
     data_root: str | Path | None = None,
     skip_bad: bool = False,
     on_progress: Progress | None = None,
 ) -> Evaluation:
-    model, info = load_average(folder, name, seed) if average_seeds else load_model(folder, name, seed)
+    model, info = load_average(folder, network, seed) if average_seeds else load_model(folder, network, seed)
     task = model.task
     new = read_graphs(data, task, info.encoding, data_root, targets=True, skip_bad=skip_bad)
     y = new.graphs.targets()

@@ -103,7 +103,7 @@ def explain(
     rows: int | Sequence[int] = 0,
     *,
     output: str | None = None,
-    name: str | None = None,
+    network: str | None = None,
     seed: int | None = None,
     device: torch.device | str = "cpu",
     data_root: str | Path | None = None,
@@ -121,13 +121,13 @@ def explain(
         data: as in :func:`gnas.use.predict.predict`.
         rows: numbers of rows of the predictions, from 0.
         output: the target, class or label to explain. By default the class that is predicted, or the first target.
-        name: one of the networks of the run; by default the best by validation.
+        network: one of the networks of the run; by default the best by validation.
         seed: the seed of its training.
         skip_bad: leave out SMILES that the network cannot read.
     """
-    model, info = load_model(folder, name, seed)
+    model, info = load_model(folder, network, seed)
     if info.members:
-        raise InputError("an ensemble is not explained; name one network of the run, such as --network gnas")
+        raise InputError("an ensemble is not explained; choose one network of the run, such as gnas, with network")
     new = read_graphs(data, model.task, info.encoding, data_root, skip_bad=skip_bad)
     names = output_names(model.task, info.encoding)
     model = model.to(as_device(device)).double()

@@ -41,7 +41,7 @@ def export_run(
     folder: str | Path,
     out: str | Path,
     *,
-    name: str | None = None,
+    network: str | None = None,
     seed: int | None = None,
     format: str = "python",
     force: bool = False,
@@ -53,13 +53,13 @@ def export_run(
     ``model.onnx``.
 
     Of several networks the best by validation that can be exported is exported: a found one, or a hand-made one that is a
-    recipe, such as ``gin+``. Of several seeds it is the one with the best validation metric. ``name`` and ``seed`` name
+    recipe, such as ``gin+``. Of several seeds it is the one with the best validation metric. ``network`` and ``seed`` name
     others. A folder that is not empty is an error, unless ``force`` allows the files of an earlier export to be replaced.
     """
     out = Path(out)
     choose(format, FORMATS, "format")
     _check_free(out, force)
-    model, info = load_model(folder, name or _default_network(folder), seed)
+    model, info = load_model(folder, network or _default_network(folder), seed)
     files = ensemble_files(model, info) if isinstance(model, Ensemble) else _network_files(model, info)
     networks = [as_exportable(one) for one in (model.networks() if isinstance(model, Ensemble) else [model])]
     files |= reader_files(model.task, info.encoding, _argument_names(networks), str(files["README.md"]))

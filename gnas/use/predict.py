@@ -24,7 +24,7 @@ def predict(
     data: Any,
     out: str | Path | None = None,
     *,
-    name: str | None = None,
+    network: str | None = None,
     seed: int | None = None,
     average_seeds: bool = False,
     device: torch.device | str = "cpu",
@@ -40,7 +40,7 @@ def predict(
         data: graphs in any form the network's data may come in (a CSV of SMILES, a folder of tables, PyG objects, SMILES
             texts), with or without targets; or a benchmark, by name or as a bundle, whose test split is used.
         out: a CSV file to write; an existing file is replaced only with ``force``.
-        name: one of the networks of the run; the found one is called ``gnas``, the ensemble ``ensemble``. By default the best
+        network: one of the networks of the run; the found one is called ``gnas``, the ensemble ``ensemble``. By default the best
             by validation.
         seed: the seed of its training; by default the one with the best validation metric.
         average_seeds: the mean over all seeds of the network. The predictions have a ``spread`` then, as those of an
@@ -51,7 +51,7 @@ def predict(
     """
     if out is not None:
         _check_free(Path(out), force)
-    model, info = load_average(folder, name, seed) if average_seeds else load_model(folder, name, seed)
+    model, info = load_average(folder, network, seed) if average_seeds else load_model(folder, network, seed)
     new = read_graphs(data, model.task, info.encoding, data_root, skip_bad=skip_bad)
     result = predict_graphs(model, new, info.encoding, device, batch_size, on_progress)
     result = replace(result, network=info.title)

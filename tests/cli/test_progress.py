@@ -44,7 +44,10 @@ def test_lines_come_at_most_every_two_seconds() -> None:
         stages.on_epoch({"stage": "train", "model": "gin", "seed": 1, "epoch": 1, "val_metric": 0.25})
     lines = text.getvalue().replace("\xa0", " ").splitlines()
     assert lines[0] == "search: epoch 16 of 100; val 0.5000, depth 2; about 10 s left"
-    assert lines[-2:] == ["search: 100 epochs in 12 s; val 0.5000, depth 2", "train gin: 1 epoch in 0.5 s; val 0.2500"]
+    assert lines[-2:] == [
+        "search: 100 epochs in 12 s; val 0.5000, depth 2",
+        "train gin: 1 epoch in 0.5 s; best val 0.2500",
+    ]
     assert len(lines) == 8
 
 
@@ -52,11 +55,11 @@ def test_parts_side_by_side_end_once_each_with_their_own_time() -> None:
     clock, (screen, text) = Clock(), paper()
     plan = [Stage("train gcn", "train gcn", 2), Stage("train gin", "train gin", 2), Stage("train mlp", "train mlp", 2)]
     with Stages(screen, plan, "mae", side_by_side=True, clock=clock) as stages:
-        for name, epoch in (("gin", 1), ("gcn", 1), ("gin", 2), ("gcn", 2)):
+        for name, epoch, value in (("gin", 1, 0.25), ("gcn", 1, 0.5), ("gin", 2, 0.75), ("gcn", 2, 0.125)):
             clock.now += 0.4
-            stages.on_epoch({"stage": "train", "model": name, "seed": 1, "epoch": epoch, "val_metric": 0.25})
+            stages.on_epoch({"stage": "train", "model": name, "seed": 1, "epoch": epoch, "val_metric": value})
     lines = text.getvalue().replace("\xa0", " ").splitlines()
-    assert lines == ["train gcn: 2 epochs in 1.2 s; val 0.2500", "train gin: 2 epochs in 1.2 s; val 0.2500"]
+    assert lines == ["train gcn: 2 epochs in 1.2 s; best val 0.1250", "train gin: 2 epochs in 1.2 s; best val 0.2500"]
 
 
 def test_time_left_after_a_resume_counts_only_what_was_done_now() -> None:

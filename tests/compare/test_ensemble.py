@@ -104,7 +104,7 @@ def test_the_ensemble_is_a_row_and_no_worse_than_its_best_member(whole: Discover
     model, info = load_model(whole.folder, "ensemble")
     assert row.num_weights == sum(one.num_weights() for one in model.members)
     assert Leaderboard.from_dict(whole.leaderboard.to_dict()) == whole.leaderboard
-    test = evaluate(whole.folder, BENCH.test, name="ensemble")
+    test = evaluate(whole.folder, BENCH.test, network="ensemble")
     assert test.value == pytest.approx(row.mean)
     assert info.title.startswith("ensemble of ")
 
@@ -152,19 +152,19 @@ def test_the_report_lists_the_members(whole: Discovery) -> None:
 
 def test_seeds_are_averaged(whole: Discovery) -> None:
     name = next(row.name for row in whole.leaderboard.rows if row.found)
-    each = [predict(whole.folder, BENCH.test, name=name, seed=seed).values for seed in (1, 2)]
-    found = predict(whole.folder, BENCH.test, name=name, average_seeds=True)
+    each = [predict(whole.folder, BENCH.test, network=name, seed=seed).values for seed in (1, 2)]
+    found = predict(whole.folder, BENCH.test, network=name, average_seeds=True)
     np.testing.assert_allclose(found.values, np.mean(each, axis=0))
     assert found.spread is not None
     np.testing.assert_allclose(found.spread, np.std(each, axis=0), atol=1e-12)
     assert found.columns[-1] == "spread"
     assert found.network == f"{name}, mean over 2 seeds"
-    assert "do not go together" in refused(predict, whole.folder, BENCH.test, seed=1, name=name, average_seeds=True)
-    assert "needs several" in refused(predict, whole.folder, BENCH.test, name="ensemble", average_seeds=True)
+    assert "do not go together" in refused(predict, whole.folder, BENCH.test, seed=1, network=name, average_seeds=True)
+    assert "needs several" in refused(predict, whole.folder, BENCH.test, network="ensemble", average_seeds=True)
 
 
 def test_a_single_network_has_no_spread(whole: Discovery) -> None:
-    found = predict(whole.folder, BENCH.test, name="gnas")
+    found = predict(whole.folder, BENCH.test, network="gnas")
     assert found.spread is None
     assert "spread" not in found.columns
 

@@ -353,9 +353,9 @@ def test_search_predict_and_evaluate_a_folder(tmp_path: Path) -> None:
     found = predict(run, folder)
     assert found.columns == ("graph", "source", "target", "p_link")
     assert list(zip(found.index["source"], found.index["target"], strict=True)) == pairs
-    again = predict(export_run(run, tmp_path / "exported", name="gnas"), folder)
-    np.testing.assert_allclose(again.values, predict(run, folder, name="gnas").values, rtol=1e-4, atol=1e-6)
-    (reason,) = gnas.explain(run, folder, rows=3, name="gnas")
+    again = predict(export_run(run, tmp_path / "exported", network="gnas"), folder)
+    np.testing.assert_allclose(again.values, predict(run, folder, network="gnas").values, rtol=1e-4, atol=1e-6)
+    (reason,) = gnas.explain(run, folder, rows=3, network="gnas")
     assert (reason.place["source"], reason.place["target"]) == pairs[3]
     assert abs(reason.gap) < 0.05 * (1 + abs(reason.value - reason.baseline))
     result = gnas.evaluate(str(run), folder)

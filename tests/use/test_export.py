@@ -307,7 +307,7 @@ def test_nothing_is_overwritten_without_force(tmp_path: Path) -> None:
 def test_only_found_networks_of_known_operations_are_exported(tmp_path: Path) -> None:
     keep(tmp_path, BASELINES["gcn"](TASK, 4, 2), name="gcn")
     with pytest.raises(InputError, match="only found networks and recipes are exported, and this is a GCN"):
-        export_run(tmp_path, tmp_path / "out", name="gcn")
+        export_run(tmp_path, tmp_path / "out", network="gcn")
     own = Genotype.from_yaml(GENOTYPE.to_yaml().replace("dense", "own_filter"))
     with pytest.raises(InputError, match="operations without export_code cannot be exported: own_filter"):
         module_source(network(genotype=own, operations=OWN), "a test")

@@ -218,9 +218,9 @@ def test_a_hand_made_network_is_exported_if_it_is_the_best(tmp_path: Path) -> No
     assert json.loads((folder / "model.json").read_text())["exported"]["name"] == "gin+"  # there is no code of gcn
     assert "The hand-made network gin+, trained and exported by gnas" in (folder / "README.md").read_text()
     np.testing.assert_allclose(
-        predict(folder, GRAPHS).values, predict(tmp_path / "run", GRAPHS, name="gin+").values, rtol=1e-6
+        predict(folder, GRAPHS).values, predict(tmp_path / "run", GRAPHS, network="gin+").values, rtol=1e-6
     )
-    named = export_run(tmp_path / "run", tmp_path / "named", name="gnas")
+    named = export_run(tmp_path / "run", tmp_path / "named", network="gnas")
     assert "Found by architecture search" in (named / "README.md").read_text()
 
 

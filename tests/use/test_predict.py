@@ -93,7 +93,7 @@ def test_a_baseline_of_the_run_can_be_asked(tmp_path: Path) -> None:
     keep(tmp_path, network())
     keep(tmp_path, net, name="gatedgcn")
     wanted = net.task.prediction(torch.cat([net(graph) for graph in graphs()])).detach().numpy()
-    np.testing.assert_allclose(predict(tmp_path, graphs(), name="gatedgcn").values, wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(predict(tmp_path, graphs(), network="gatedgcn").values, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_targets_play_no_part(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_wrong_settings_are_named(tmp_path: Path) -> None:
     keep(tmp_path, network())
     assert "no trained network and no exported model" in refusal(tmp_path / "trained", graphs())
     assert "no such folder" in refusal(tmp_path / "nowhere", graphs())
-    assert "did you mean 'gnas'" in refusal(tmp_path, graphs(), name="gnaz")
+    assert "did you mean 'gnas'" in refusal(tmp_path, graphs(), network="gnaz")
     assert "batch_size is 0" in refusal(tmp_path, graphs(), batch_size=0)
     assert "device 'gpu'" in refusal(tmp_path, graphs(), device="gpu")
     if not torch.cuda.is_available():

@@ -160,7 +160,7 @@ def _describe_missing(request: Request, sources: tuple[Source, ...], failed: lis
     places = "; or ".join(s.what for s in sources if s.kind in ("prepared", "raw"))
     reasons = f" ({'; '.join(failed)})" if failed else ""
     return (
-        f"no data for {request.name!r}: put one of these into {request.root} (or name another folder with --data-root): "
+        f"no data for {request.name!r}: put one of these into {request.root} (or name another folder with data_root): "
         f"{places}{reasons}"
     )
 
