@@ -70,6 +70,7 @@ def chosen_strategy(settings: Settings, name: str | None = None) -> SearchStrate
         seeds = settings.training.seeds
         budget = {"training": train_config(settings), "train_seed": seeds[0], "train_seeds": len(seeds)}
         budget |= {"max_weights": settings.training.budget, "ensemble": settings.training.ensemble}
+        budget |= {"dropout": settings.training.dropout or 0.0}
     return strategy(name, **{**budget, **settings.search.options_for(name)})
 
 
@@ -219,6 +220,8 @@ def race_entries(
     assert isinstance(race, Race)
     config = replace(race.protocol(), **result.finalists[0]["training"])
     finalists = pick_finalists(result.finalists)
+    if race.max_seconds is not None:
+        finalists = [one.as_trained() for one in finalists]
     for one in finalists:
         training = Training(benchmark, one.entry, config, settings.training.seeds[0], run.path)
         take_over(one, training, run.path / "search")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,17 @@ class Finalist:
     def from_record(record: Mapping[str, Any]) -> Finalist:
         """Read one of ``SearchResult.finalists``."""
         raced = RaceCandidate.from_dict(record["candidate"])
-        return Finalist(as_entry(raced), str(record["id"]), int(record["epochs"]), float(record["val_metric"]))
+        whole = record.get("training", {}).get("epochs")  # a limit of time gives each candidate epochs by its speed
+        entry = replace(as_entry(raced), epochs=None if whole is None else int(whole))
+        return Finalist(entry, str(record["id"]), int(record["epochs"]), float(record["val_metric"]))
+
+    def as_trained(self) -> Finalist:
+        """The same as a training that ends where it is: for more there was no time."""
+        whole = self.entry.epochs
+        if whole is None or self.epochs >= whole:
+            return self
+        remark = f"{self.entry.remark}; {self.epochs} of {whole} epochs, for more there was no time"
+        return replace(self, entry=replace(self.entry, epochs=self.epochs, remark=remark))
 
 
 def as_entry(raced: RaceCandidate) -> Candidate:

@@ -43,6 +43,7 @@ class Candidate:
         remark: What is not equal about it, if anything.
         lr: Its own learning rate; None: that of the protocol.
         readout: Its own read-out; None: that of the task.
+        epochs: Its own number of epochs; None: that of the protocol.
         own: Builds a network of your own. It can be trained in this process only.
         own_depth: The depth of a network of your own, for the leaderboard.
     """
@@ -56,6 +57,7 @@ class Candidate:
     own_depth: int = 0
     lr: float | None = None
     readout: str | None = None
+    epochs: int | None = None
 
     def __post_init__(self) -> None:
         if (self.architecture is None) == (self.own is None):
@@ -81,8 +83,9 @@ class Candidate:
         return build_network(self.architecture, task, channels=self.channels, dropout=self.dropout)
 
     def protocol(self, config: TrainConfig) -> TrainConfig:
-        """The protocol with its own learning rate."""
-        return config if self.lr is None else replace(config, lr=self.lr)
+        """The protocol with its own learning rate and epochs."""
+        config = config if self.lr is None else replace(config, lr=self.lr)
+        return config if self.epochs is None else replace(config, epochs=self.epochs)
 
     @property
     def title(self) -> str:

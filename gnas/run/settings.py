@@ -125,7 +125,7 @@ class TrainingSettings(TrainConfig):
     dropout: float | None = setting(
         0.0,
         "of the found network, after every cell. `null`: 0; for own data whose targets are nodes of one graph, 0.5 and, where "
-        "they have their defaults, `weight_decay` 5e-4, `ema` 0.98, `epoch_steps` 7 and `search.epoch_steps` 5",
+        "they have the preset's values, `weight_decay` 5e-4, `ema` 0.98, `epoch_steps` 7 and `search.epoch_steps` 5",
         at_least=0,
         below=1,
     )
@@ -143,13 +143,16 @@ class TrainingSettings(TrainConfig):
     def __post_init__(self) -> None:
         check_fields(self, "training")
 
-    def for_data(self, one_graph: bool) -> TrainingSettings:
-        """The same with a dropout rate: one that is None depends on whether the targets are nodes of one graph."""
+    def for_data(self, one_graph: bool, preset: Mapping[str, Any]) -> TrainingSettings:
+        """The same with a dropout rate: one that is None depends on whether the targets are nodes of one graph.
+
+        ``preset`` holds the values of the preset: where these settings have others, the data decides nothing.
+        """
         if self.dropout is not None or not one_graph:
             return replace(self, dropout=self.dropout or 0.0)
-        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name in ONE_GRAPH}
-        usual = {one.name: one.default for one in fields(self)}
-        return replace(self, **{**ONE_GRAPH, **{k: v for k, v in own.items() if v not in (None, usual[k])}})
+        usual = {one.name: one.default for one in fields(self)} | dict(preset)
+        open_names = [name for name in ONE_GRAPH if getattr(self, name) in (None, usual[name])]
+        return replace(self, **{name: ONE_GRAPH[name] for name in open_names})
 
     def protocol(self, patience: int) -> TrainConfig:
         """The training protocol; ``patience`` is the benchmark's own, used where none is set."""
@@ -215,6 +218,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "clip": 1.0,
             "ema": 0.99,
             "precise_norms": 16,
+            "dropout": None,
         },
         "data": {"encodings": ["auto"]},
     },
@@ -309,10 +313,10 @@ class Settings:
 
         A rate of dropout that is set, as in every run folder, means that the data decides nothing.
         """
-        search = self.search
+        search, preset = self.search, PRESETS[self.preset].get("training", {})
         if one_graph and self.training.dropout is None and search.is_gradient:
             search = replace(search, options={**ONE_GRAPH_SEARCH, **search.options})
-        return replace(self, search=search, training=self.training.for_data(one_graph))
+        return replace(self, search=search, training=self.training.for_data(one_graph, preset))
 
     def get(self, name: str) -> Any:
         """The value of a setting by its name, with its group or without."""

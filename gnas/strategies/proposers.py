@@ -35,6 +35,7 @@ ZOO = (  # those that win most often first: a race with little time sees no othe
 )
 FIRST = 9  # candidates before the predictor has its turns, two thirds of them hand-made
 RATES, DROPOUTS, SIZES = (1 / 3, 1.0, 3.0), (0.0, 0.1, 0.2), (0.3, 1.0)
+AROUND_DROPOUT = (0.4, 1.0, 1.4)  # multiples of the usual rate, if it is not 0
 WIDTHS = 4  # widths are multiples of it, as in the main job
 LEADERS = 5  # candidates that mutations start from
 POOL = 150  # random draws, and as many mutations, that the predictor chooses from
@@ -55,6 +56,7 @@ class CandidateSpace:
         max_weights: The most weights of a network; widths are chosen for it.
         operations: Your own operations by name.
         derived: Genotypes that supernets of this race found, in the order in which they are proposed.
+        dropout: The usual dropout rate. A smaller and a larger one race too.
     """
 
     space: SearchSpace
@@ -64,6 +66,7 @@ class CandidateSpace:
     max_weights: int
     operations: OperationTypes | None = None
     derived: tuple[Genotype, ...] = ()
+    dropout: float = 0.0
 
     @cached_property
     def branches(self) -> BranchSpace:
@@ -83,12 +86,13 @@ class CandidateSpace:
         """The values of every choice but the architecture and its depth."""
         rates = tuple(float(f"{self.lr * factor:.2g}") for factor in RATES)
         readouts = READOUTS if self.task.level == "graph" else ("",)
-        return {"lr": rates, "dropout": DROPOUTS, "readout": readouts, "size": SIZES}
+        around = tuple(min(round(self.dropout * factor, 2), 0.9) for factor in AROUND_DROPOUT)
+        return {"lr": rates, "dropout": around if self.dropout else DROPOUTS, "readout": readouts, "size": SIZES}
 
     def usual(self, architecture: Any, origin: str) -> RaceCandidate:
         """A candidate with the usual choices."""
         readout = self.task.readout if self.task.level == "graph" else ""
-        return RaceCandidate(architecture, self.lr, readout=readout, origin=origin)
+        return RaceCandidate(architecture, self.lr, self.dropout, readout, origin=origin)
 
     def hand_made(self) -> list[RaceCandidate]:
         """The hand-made networks with the usual choices."""

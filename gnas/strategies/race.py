@@ -43,6 +43,7 @@ class Race(TrialSettings):
     max_weights: int = setting(
         0, "most weights of a network; `0`: as many as the heaviest network of the space has", at_least=0
     )
+    dropout: float = setting(0.0, "usual dropout rate; a smaller and a larger one race too", at_least=0, below=1)
     training: TrainConfig | None = None  # the protocol, whose epochs, batch and rate replace those above
     train_seed: int = setting(41, "seed of all trainings", at_least=0)
     train_seeds: int = setting(1, "trainings of each finalist that follow the race or are part of it", at_least=1)

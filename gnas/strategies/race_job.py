@@ -37,13 +37,14 @@ def race_job(
     candidates: Sequence[RaceCandidate],
     begins: Sequence[int],
     ends: Sequence[int],
+    epochs: Sequence[int],
     data: TrialData,
     task: Task,
     config: TrainConfig,
     seed: int,
     operations: OperationTypes | None,
 ) -> list[Record]:
-    """Train each candidate from the epoch in ``begins`` to the one in ``ends``; returns an outcome for each.
+    """Train each candidate from the epoch in ``begins`` to the one in ``ends``, of ``epochs``; returns an outcome for each.
 
     Each candidate has a folder beside that of the job, with its id. On a GPU their steps take turns. The seconds of the outcomes
     are shares of the time by the clock: trainings that overlap do not count it twice.
@@ -53,10 +54,11 @@ def race_job(
     use_precision(config.precision)
     with contextlib.ExitStack() as stack:
         trainings = []
-        for candidate, end in zip(candidates, ends, strict=True):
-            run = stack.enter_context(open_training(work.folder.parent / candidate.id, candidate, config, seed))
+        for candidate, end, whole in zip(candidates, ends, epochs, strict=True):
+            own = replace(config, lr=candidate.lr, epochs=whole)
+            run = stack.enter_context(open_training(work.folder.parent / candidate.id, candidate, own, seed))
             torch.manual_seed(seed)
-            model, own = candidate.build(task, operations), replace(config, lr=candidate.lr)
+            model = candidate.build(task, operations)
             stores = data.open_stores(work.device)
             trainer = Trainer(model, own, seed, work.device, stores, run, should_stop=work.should_stop)
             trainer.epochs = end  # the schedule is that of a whole training

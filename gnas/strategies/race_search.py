@@ -15,6 +15,7 @@ from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.candidate import RaceCandidate
 from gnas.strategies.proposers import CandidateSpace, propose_candidate
+from gnas.strategies.race_clock import measure_epoch, rung_ends
 from gnas.strategies.race_standing import Entry, Standing
 from gnas.strategies.race_supernets import Derived, train_supernets
 from gnas.strategies.trial import TrialData
@@ -29,13 +30,16 @@ if TYPE_CHECKING:
     from gnas.strategies.race import Race
 
 SPENT = 0.96  # share of the time that a race plans with; the rest is for what cannot be planned
-FINALS = 0.45  # share of the time for the trainings to the end, by which their epochs are chosen
-SPEED_SECONDS = 3.0  # at most so long the speed of training is measured
+FINALS = 0.6  # share of the time for the trainings to the end, by which their epochs are chosen
+SHORT = 600.0  # seconds: below them a race has no supernets, and one found network is trained to the end
+SPEED_SECONDS = 2.0  # so long the speed of the first network is measured
+PROBE_SECONDS, PROBE_STEPS = 0.5, 6  # that of any other, on a CPU
+LEFT_OUT = 20  # candidates that are too slow for the time, until one is trained nevertheless
 OVERLAP = 2.0  # trainings that share a GPU take about so much less time than one after the other
 SUPERNETS = 0.1  # share of the time for supernets, at most
 FEWEST_EPOCHS = 9  # of a whole training: a race with fewer has no rungs
 ENOUGH_EPOCHS = 60  # of a whole training: with less time networks are smaller, down to
-FEWEST_WEIGHTS = 50_000
+FEWEST_WEIGHTS = 100_000
 BRIEF_STEPS = 100  # of the shortest training, at least: fewer rank by chance
 
 
@@ -46,6 +50,7 @@ class BriefTraining:
     candidate: RaceCandidate
     begin: int
     end: int
+    ends: tuple[int, ...]  # of all its rungs
 
     @property
     def part(self) -> str:
@@ -66,15 +71,27 @@ class RaceSearch:
         use_precision(self.config.precision)
         weights = settings.max_weights or most_weights(problem)
         self.space = CandidateSpace(
-            problem.space, problem.task, problem.num_cells, self.config.lr, weights, problem.operations
+            problem.space,
+            problem.task,
+            problem.num_cells,
+            self.config.lr,
+            weights,
+            problem.operations,
+            dropout=settings.dropout,
         )
         self.speed = 0.0  # seconds of an epoch before any is trained
+        self.speeds: dict[str, float] = {}  # the same of single candidates
+        self.whole_seconds = 0.0  # time of a whole training; 0: all candidates have the same epochs
+        self.most_epochs = self.config.epochs
+        self.left_out: set[str] = set()  # candidates that are too slow
+        short = settings.max_seconds is not None and settings.max_seconds < SHORT
+        self.finals = 1 if short else settings.finals
         self.data = TrialData(problem.train, problem.val)
         self.history: list[Record] = []
         self.round_begin = 0  # records before the current round
         self.trained_epochs, self.seconds = 0, 0.0
         self.started, self.before = time.monotonic(), 0.0
-        self.derived: Derived | None = None if settings.supernets else Derived()  # None: not yet
+        self.derived: Derived | None = None if settings.supernets and not short else Derived()  # None: not yet
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -91,7 +108,7 @@ class RaceSearch:
         best = self.standing.ranked()
         if not best:
             raise NotFinite(f"all {len(self.history)} trainings failed: {self.history[-1]['failed']}")
-        finalists = self.standing.finalists(self.settings.finals)
+        finalists = self.standing.finalists(self.finals)
         self._clean_up(runner, finalists)
         return SearchResult(
             (self.standing.ranked(False) or best)[0].candidate.architecture,
@@ -113,7 +130,8 @@ class RaceSearch:
         """Promotions first, then new candidates, as far as the budget reaches; then the trainings to the end."""
         self.round_begin = len(self.history)
         wanted = [
-            BriefTraining(one.candidate, one.epochs, self.standing.next_end(one)) for one in self.standing.promotable()
+            BriefTraining(one.candidate, one.epochs, self.standing.next_end(one), one.ends)
+            for one in self.standing.promotable()
         ]
         wanted = wanted[: self.settings.round_size]
         wanted += self._propose(self.settings.round_size - len(wanted))
@@ -125,24 +143,40 @@ class RaceSearch:
 
     def _propose(self, count: int) -> list[BriefTraining]:
         """New candidates, as many as the number of trials allows."""
-        tried, known = self.standing.tried(), set(self.standing.entries)
-        first, found = len(known), list[BriefTraining]()
+        tried, known = self.standing.tried(), {*self.standing.entries, *self.left_out}
+        found = list[BriefTraining]()
         limited = self.settings.max_seconds is None
-        while len(found) < count and not (limited and first + len(found) >= self.settings.trials):
-            candidate = propose_candidate(self.space, tried, known, first + len(found), self.context.seed)
+        while len(found) < count and not (limited and len(known) >= self.settings.trials):
+            candidate = propose_candidate(self.space, tried, known, len(known), self.context.seed)
             if candidate is None:
                 break
             known.add(candidate.id)
-            found.append(BriefTraining(candidate, 0, self.standing.ends[0]))
+            ends = self._choose_ends(candidate)
+            if self._is_too_slow(candidate, ends):
+                self.left_out.add(candidate.id)
+            else:
+                found.append(BriefTraining(candidate, 0, ends[0], ends))
         return found
+
+    def _choose_ends(self, candidate: RaceCandidate) -> tuple[int, ...]:
+        """The ends of a candidate's rungs. With a limit of time they depend on its speed: all have the same time."""
+        if not self.whole_seconds:
+            return self.standing.ends
+        epochs = int(self.whole_seconds / max(self._measure_speed(candidate), 1e-6))
+        return rung_ends(min(max(epochs, 1), self.most_epochs), len(self.standing.ends))
+
+    def _is_too_slow(self, candidate: RaceCandidate, ends: Sequence[int]) -> bool:
+        """Whether the first rung alone takes longer than a whole training may."""
+        slow = self.speeds.get(candidate.id, 0.0) * ends[0] > self.whole_seconds
+        return bool(self.whole_seconds) and slow and len(self.left_out) < LEFT_OUT
 
     def _plan_finals(self) -> list[BriefTraining]:
         """The trainings of the finalists to the last epoch: of the best one always, of the others if there is time."""
-        last, planned = self.standing.ends[-1], list[BriefTraining]()
-        for place, entry in enumerate(self.standing.finalists(self.settings.finals)):
-            one = BriefTraining(entry.candidate, entry.epochs, last)
+        planned: list[BriefTraining] = []
+        for place, entry in enumerate(self.standing.finalists(self.finals)):
+            one = BriefTraining(entry.candidate, entry.epochs, entry.ends[-1], entry.ends)
             always = place == 0 and self.settings.max_epochs is None
-            if entry.epochs < last and (always or self._affordable([*planned, one], reserve=False)):
+            if one.begin < one.end and (always or self._affordable([*planned, one], reserve=False)):
                 planned.append(one)
         return planned
 
@@ -151,18 +185,21 @@ class RaceSearch:
     def _affordable(self, planned: Sequence[BriefTraining], reserve: bool = True) -> bool:
         """Whether these trainings fit into the budget, and after them those to the end."""
         s, last = self.settings, self.standing.ends[-1]
-        rest = [BriefTraining(one.candidate, one.epochs, last) for one in self.standing.finalists(s.finals)]
+        rest = [
+            BriefTraining(one.candidate, one.epochs, one.ends[-1], one.ends)
+            for one in self.standing.finalists(self.finals)
+        ]
         kept = rest if reserve else []
-        missing = max(s.finals + 1 - len(rest), 0) * last if reserve else 0  # of finalists who are not there yet
+        missing = max(self.finals + 1 - len(rest), 0) if reserve else 0  # finalists who are not there yet
         if s.max_epochs is not None:
-            epochs = sum(one.end - one.begin for one in (*planned, *kept)) + missing
+            epochs = sum(one.end - one.begin for one in (*planned, *kept)) + missing * last
             if self.trained_epochs + epochs > s.max_epochs:
                 return False
         if s.max_seconds is None:
             return True
-        usual = self.standing.seconds_per_epoch() or self.speed
-        seconds = sum(self._seconds(one) for one in (*planned, *kept)) + missing * usual
-        seconds += (s.train_seeds - 1) * 2 * last * usual  # further seeds of the best found and the best hand-made one
+        whole = self.whole_seconds or last * (self.standing.seconds_per_epoch() or self.speed)
+        seconds = sum(self._seconds(one) for one in (*planned, *kept)) + missing * whole
+        seconds += (s.train_seeds - 1) * 2 * whole  # further seeds of the best found and the best hand-made one
         elapsed = self._elapsed()
         around = max(elapsed * self.width / self.seconds, 1.0) if self.seconds else 1.0  # checkpoints, other work
         return elapsed + seconds * around / self.width <= SPENT * s.max_seconds
@@ -170,7 +207,7 @@ class RaceSearch:
     def _seconds(self, one: BriefTraining) -> float:
         """How long a training will take."""
         entry = self.standing.entries.get(one.candidate.id)
-        own = None if entry is None else entry.seconds_per_epoch
+        own = self.speeds.get(one.candidate.id) if entry is None else entry.seconds_per_epoch
         return (one.end - one.begin) * (own or self.standing.seconds_per_epoch() or self.speed)
 
     def _elapsed(self) -> float:
@@ -181,10 +218,12 @@ class RaceSearch:
         """Choose the epochs of a whole training, the rungs, and where no budget is set the size of networks.
 
         The finalists are trained in their share of the time. If that allows few epochs, networks are smaller: they learn more
-        in the same time.
+        in the same time. On the CPU of this process the speed of each candidate decides its epochs.
         """
         limit, s = self.settings.max_seconds, self.settings
         if limit is not None:
+            if self.context.device.type == "cpu" and self.width == 1:
+                self.whole_seconds = FINALS * limit / self._count_finals()
             epochs = self._affordable_epochs(limit)
             smaller = max(self.space.max_weights * epochs // ENOUGH_EPOCHS, FEWEST_WEIGHTS)
             if not s.max_weights and smaller < self.space.max_weights:
@@ -196,33 +235,33 @@ class RaceSearch:
         )
         while self.config.cycles > 2 and self.config.cycle_ends()[0] * steps < BRIEF_STEPS:
             self.config = replace(self.config, cycles=self.config.cycles - 1)
+        if self.whole_seconds:
+            self.config = replace(self.config, cycles=len(self.config.cycle_ends()))
 
     def _affordable_epochs(self, limit: float) -> int:
         """Epochs of a whole training with which the finalists take their share of the time."""
-        s = self.settings
-        self.speed = self._measure_speed()
-        overlap = OVERLAP if self.context.device.type == "cuda" and self.width == 1 else self.width
-        trainings = (s.finals + 1 + (s.train_seeds - 1) * 2) / overlap
-        return int(FINALS * limit / (max(self.speed, 1e-6) * max(trainings, 1.0)))
-
-    def _measure_speed(self) -> float:
-        """Seconds of an epoch of the first hand-made network, from its first steps. Nothing is kept of them."""
         fitted = (self.space.fit_width(one) for one in self.space.hand_made())
         candidate = next((one for one in fitted if one is not None), None)
-        if candidate is None:
-            return 0.0
+        self.speed = 0.0 if candidate is None else self._measure(candidate, SPEED_SECONDS)
+        return int(FINALS * limit / (max(self.speed, 1e-6) * self._count_finals()))
+
+    def _count_finals(self) -> float:
+        """The trainings to the end, further seeds included, one after the other."""
+        overlap = OVERLAP if self.context.device.type == "cuda" and self.width == 1 else self.width
+        return max((self.finals + 1 + (self.settings.train_seeds - 1) * 2) / overlap, 1.0)
+
+    def _measure_speed(self, candidate: RaceCandidate) -> float:
+        """Seconds of an epoch of a candidate. Nothing is kept of its first steps but this."""
+        if candidate.id not in self.speeds:
+            self.speeds[candidate.id] = self._measure(candidate, PROBE_SECONDS, PROBE_STEPS)
+        return self.speeds[candidate.id]
+
+    def _measure(self, candidate: RaceCandidate, seconds: float, steps: int = 10**9) -> float:
         torch.manual_seed(0)
         stores = self.data.open_stores(self.context.device)
         model = candidate.build(self.problem.task, self.problem.operations)
         trainer = Trainer(model, replace(self.config, epochs=1), 0, self.context.device, stores)
-        steps = trainer.steps()
-        next(steps, None)  # the first one is slower
-        begin, done = time.perf_counter(), 0
-        while time.perf_counter() - begin < SPEED_SECONDS and next(steps, steps) is None:
-            done += 1
-        if self.context.device.type == "cuda":
-            torch.cuda.synchronize(self.context.device)
-        return (time.perf_counter() - begin) / max(done, 1) * trainer.meter.losses.numel()
+        return measure_epoch(trainer, seconds, steps)
 
     def _derive(self) -> None:
         """Train supernets, with a limit of time for a share of it; what they derive joins the candidates."""
@@ -249,7 +288,7 @@ class RaceSearch:
         for group, outcomes in zip(groups, results, strict=True):
             for one, outcome in zip(group, outcomes, strict=True):
                 self._take(one, outcome)
-        dropped = [entry.candidate.id for entry in self.standing.drop_last(self.settings.finals)]
+        dropped = [entry.candidate.id for entry in self.standing.drop_last(self.finals)]
         self._remove_trainings(runner, set(dropped) - self.standing.reserve(self.settings.ensemble))
         runner.push_own_files(self.run.path)
         if self.context.on_leaders is not None:
@@ -261,6 +300,7 @@ class RaceSearch:
             "candidates": [one.candidate for one in group],
             "begins": [one.begin for one in group],
             "ends": [one.end for one in group],
+            "epochs": [one.ends[-1] for one in group],
             "data": self.data,
             "task": self.problem.task,
             "config": self.config,
@@ -284,6 +324,7 @@ class RaceSearch:
             "candidate": one.candidate.recipe(),
             "candidate_id": one.candidate.id,
             "reached": one.end,
+            **({"ends": list(one.ends)} if self.whole_seconds else {}),
             "own_seconds": round(seconds, 3),
             "trained_epochs": self.trained_epochs,
             "seconds": round(self.seconds, 3),
@@ -310,7 +351,7 @@ class RaceSearch:
             "id": entry.candidate.id,
             "epochs": entry.epochs,
             "val_metric": self.standing.sign * entry.value,
-            "training": {"epochs": self.config.epochs, "cycles": self.config.cycles},
+            "training": {"epochs": entry.ends[-1], "cycles": self.config.cycles},
         }
 
     def _check_stop(self) -> None:
@@ -337,6 +378,8 @@ class RaceSearch:
             "cycles": self.config.cycles,
             "max_weights": self.space.max_weights,
             "speed": self.speed,
+            "whole_seconds": self.whole_seconds,
+            "left_out": sorted(self.left_out),
             "trained_epochs": self.trained_epochs,
             "seconds": self.seconds,
             "derived": None if self.derived is None else self.derived.to_dict(),
@@ -354,6 +397,7 @@ class RaceSearch:
         self.config = replace(self.config, epochs=saved["epochs"], cycles=cycles)
         self.space = replace(self.space, max_weights=weights)
         self.speed, self.before = saved["speed"], saved["elapsed"]
+        self.whole_seconds, self.left_out = saved.get("whole_seconds", 0.0), set(saved.get("left_out", ()))
         self.standing = Standing(self.config.cycle_ends(), self.problem.task.higher_is_better)
         derived = saved.get("derived", Derived().to_dict())  # races from before had no supernets
         if derived is not None:

@@ -20,11 +20,16 @@ RESERVE = 3  # trainings that are kept for each member of an ensemble
 
 @dataclass
 class Entry:
-    """A candidate and what is known of it. ``values`` are its validation metrics after each rung, higher is better."""
+    """A candidate and what is known of it. ``values`` are its validation metrics after each rung, higher is better.
+
+    ``ends`` are the epochs after which its rungs end. With a limit of time candidates have equal time, not equal epochs.
+    """
 
     candidate: RaceCandidate
+    ends: tuple[int, ...]
     epochs: int = 0
     values: list[float] = field(default_factory=list)
+    loss: float = math.inf
     seconds: float = 0.0
     failed: bool = False
     dropped: bool = False
@@ -43,7 +48,7 @@ class Standing:
     """The entries of a race by id, in the order in which they began.
 
     Args:
-        ends: The epochs after which the rungs end.
+        ends: The epochs after which the rungs end, for candidates whose records do not say otherwise.
         higher_is_better: The direction of the validation metric.
     """
 
@@ -55,7 +60,8 @@ class Standing:
     def add_record(self, record: Record) -> Entry:
         """Count the outcome of a brief training."""
         candidate = RaceCandidate.from_dict({**record["candidate"], "architecture": record["genotype"]})
-        entry = self.entries.setdefault(candidate.id, Entry(candidate))
+        ends = tuple(record.get("ends", self.ends))
+        entry = self.entries.setdefault(candidate.id, Entry(candidate, ends))
         begin, entry.epochs = entry.epochs, int(record["reached"])
         entry.seconds += record.get("own_seconds", record["seconds"] - self.seconds)  # older races have only sums
         self.seconds = record["seconds"]
@@ -63,20 +69,21 @@ class Standing:
             entry.failed = True
             return entry
         value = self.sign * float(record["val_metric"])
-        passed = sum(1 for end in self.ends if begin < end <= entry.epochs)
+        passed = sum(1 for end in entry.ends if begin < end <= entry.epochs)
         entry.values += [value] * passed  # a finalist may pass several rungs at once
+        entry.loss = float(record.get("val_loss", math.inf))
         return entry
 
     def ranked(self, hand_made: bool | None = None) -> list[Entry]:
-        """The candidates with a result, best first: all, the hand-made, or the found ones."""
+        """The candidates with a result, best first: all, the hand-made, or the found ones. The loss decides between equals."""
         known = [one for one in self.entries.values() if one.values and not one.failed]
         chosen = [one for one in known if hand_made is None or one.candidate.is_hand_made == hand_made]
-        return sorted(chosen, key=lambda one: -one.value)  # the first of equal ones stays first
+        return sorted(chosen, key=_by_value)
 
     def finalists(self, count: int) -> list[Entry]:
         """The best ``count`` found candidates and the best hand-made one, best first."""
         chosen = [*self.ranked(False)[:count], *self.ranked(True)[:1]]
-        return sorted(chosen, key=lambda one: -one.value)
+        return sorted(chosen, key=_by_value)
 
     def reserve(self, members: int) -> set[str]:
         """The ids of what an ensemble of so many members may choose from: the best that reached one of the last two rungs."""
@@ -94,7 +101,7 @@ class Standing:
 
     def next_end(self, entry: Entry) -> int:
         """The end of the rung that follows."""
-        return next((end for end in self.ends if end > entry.epochs), self.ends[-1])
+        return next((end for end in entry.ends if end > entry.epochs), entry.ends[-1])
 
     def drop_last(self, finals: int) -> list[Entry]:
         """Drop the lower half of every rung with enough candidates; returns those that are dropped now."""
@@ -138,6 +145,11 @@ class Standing:
         """The candidates that passed a rung, best of it first."""
         there = [one for one in self.entries.values() if len(one.values) > rung]
         return sorted(there, key=lambda one: -one.values[rung])
+
+
+def _by_value(entry: Entry) -> tuple[float, float]:
+    """A few validation graphs have few values: the loss decides between equal ones."""
+    return -entry.value, entry.loss
 
 
 def _standardise(values: Mapping[str, float]) -> dict[str, float]:
