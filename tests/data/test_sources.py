@@ -114,7 +114,7 @@ def test_without_any_source_the_error_says_what_to_put_where(name: str, tmp_path
     text = str(error.value)
     assert str(tmp_path) in text
     assert f"{name}/" in text
-    assert "--data-root" in text
+    assert "data_root" in text
     assert "\n" not in text
 
 

@@ -153,11 +153,11 @@ def test_what_is_not_there_is_said_with_the_choices(tmp_path: Path) -> None:
     assert "no trained network and no exported model" in refusal(tmp_path)
     keep(tmp_path, network(), 41)
     keep(tmp_path, BASELINES["gcn"](TASK, 4, 2), 41, name="gcn")
-    assert "choose one of: gcn, gnas; did you mean 'gnas'" in refusal(tmp_path, name="gnass")
-    assert "unknown trained network" in refusal(tmp_path, name="../trained/gnas")
+    assert "choose one of: gcn, gnas; did you mean 'gnas'" in refusal(tmp_path, network="gnass")
+    assert "unknown trained network" in refusal(tmp_path, network="../trained/gnas")
     assert "no finished training of gnas with seed 3; seeds: 41" in refusal(tmp_path, seed=3)
     (tmp_path / "trained/gnas/seed-41/result.json").unlink()
-    assert "no training of gnas is finished" in refusal(tmp_path, name="gnas")
+    assert "no training of gnas is finished" in refusal(tmp_path, network="gnas")
 
 
 def test_a_training_without_a_description_is_refused(tmp_path: Path) -> None:
