@@ -8,6 +8,7 @@ from builders import assert_equal, citation_graph, one_line, path_graph, path_gr
 from torch_geometric.data import Data, HeteroData, InMemoryDataset
 
 from gnas.data.own.load import encode_graphs, load_own
+from gnas.data.storage import save_benchmark
 
 CLASSES = {"y": lambda i: torch.tensor([i % 3])}
 
@@ -156,3 +157,24 @@ def test_a_seed_gives_the_same_split():
     graphs = path_graphs(30)
     assert_equal(load_own(graphs, seed=4).train, load_own(graphs, seed=4).train)
     assert not torch.equal(load_own(graphs, seed=4).train.y, load_own(graphs, seed=5).train.y)
+
+
+@pytest.mark.parametrize("kind", ["categories", "numbers"])
+def test_columns_of_edges_of_a_packed_file_can_be_turned_off_and_on(tmp_path, kind):
+    graphs = path_graphs(20)
+    for graph in graphs:
+        columns = torch.arange(graph.num_edges) % 3
+        graph.edge_attr = columns if kind == "categories" else columns[:, None] / 7
+    whole = load_own(graphs)
+    read = whole.task.edge_categories, whole.task.edge_channels
+    assert read == (((3,), 0) if kind == "categories" else ((), 1))
+    file = save_benchmark(whole, tmp_path / "edges.safetensors")
+    off = load_own(file, edges="none")
+    assert (off.task.edge_categories, off.task.edge_channels) == ((), 0)
+    assert "stored but not used" in str(off)
+    for benchmark in (load_own(file), load_own(file, edges="yes"), load_own(off, edges="auto")):
+        assert (benchmark.task.edge_categories, benchmark.task.edge_channels) == read
+    plain = save_benchmark(load_own(path_graphs(20)), tmp_path / "plain.safetensors")
+    assert load_own(plain, edges="auto").task.edge_channels == 0
+    with one_line("edges=yes, but the edges have no columns"):
+        load_own(plain, edges="yes")

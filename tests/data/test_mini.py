@@ -117,3 +117,17 @@ def test_no_molecule_is_in_two_splits() -> None:
     chem = pytest.importorskip("rdkit.Chem")
     texts = [chem.CanonSmiles(text) for text in mini.list_smiles()]
     assert len(set(texts)) == len(texts) == sum(find_facts("molecules-mini").graphs)
+
+
+def test_edges_of_digits_have_the_strength_of_their_distance() -> None:
+    plain, benchmark = load("digits"), load("digits", edges="yes")
+    assert (plain.task.edge_channels, benchmark.task.edge_channels) == (0, 1)
+    graphs = benchmark.test
+    assert graphs.edge_attr is not None
+    assert torch.equal(graphs.edge_index, plain.test.edge_index)
+    shift = torch.repeat_interleave(graphs.node_ptr[:-1], graphs.edge_counts)
+    source, target = graphs.edge_index.long() + shift
+    away = (graphs.x[source, 1:] - graphs.x[target, 1:]).norm(dim=1)
+    strength = graphs.edge_attr.reshape(-1)
+    assert 0 < float(strength.min()) < float(strength.max()) <= 1
+    assert float(torch.corrcoef(torch.stack([away, strength]))[0, 1]) < -0.7

@@ -43,6 +43,20 @@ def multilabel() -> Benchmark:
     return Benchmark("small-multilabel", train, val, test, task, "tests")
 
 
+def with_edge_columns() -> Benchmark:
+    """The same graphs with two columns of edges, of which the target depends on the first."""
+    base = benchmark()
+
+    def add_columns(graphs: GraphSet) -> GraphSet:
+        values = torch.rand(graphs.num_edges, 2, generator=torch.Generator().manual_seed(graphs.num_edges))
+        owner = torch.repeat_interleave(torch.arange(len(graphs)), graphs.edge_counts)
+        shift = torch.zeros(len(graphs)).index_add(0, owner, values[:, 0])
+        return replace(graphs, edge_attr=values, y=graphs.y + shift.reshape(graphs.y.shape).to(graphs.y))
+
+    train, val, test = map(add_columns, base.splits().values())
+    return Benchmark("small-edges", train, val, test, replace(base.task, edge_channels=2), "tests")
+
+
 def transductive() -> Benchmark:
     """One graph whose nodes belong to train, val or test by a mask."""
     base = benchmark("classification")

@@ -41,12 +41,15 @@ def searched(name: str, run: Run | None = None, sync_bn: bool = True, stop: int 
 
 def trained(name: str, kind: str = "regression", sync_bn: bool = True, **more: Any) -> dict[str, Any]:
     """A training: its figures and weights."""
-    bench = small.multilabel() if kind == "multilabel" else small.benchmark(kind)
+    others = {"multilabel": small.multilabel, "edges": small.with_edge_columns}
+    bench = others[kind]() if kind in others else small.benchmark(kind)
     if kind == "classification":
         bench = replace(bench, task=replace(bench.task, loss="weighted_cross_entropy", metric="class_accuracy"))
     build = small.builder(bench) if name == "gnas" else lambda: baselines.build(name, bench.task, num_layers=2)
     result = train(build, bench, TrainConfig(epochs=3, batch_size=BATCH, sync_bn=sync_bn, **more), seed=3)
     assert result.model is not None
+    if kind == "edges":
+        assert result.model.edge_encoder.features == 2  # type: ignore[union-attr]
     weights = torch.cat([v.flatten().double() for v in result.model.state_dict().values()])
     return {
         "weights": weights.tolist(),
@@ -104,6 +107,7 @@ def everything(folder: Path) -> dict[str, Any]:
     found["classes"] = trained("gnas", "classification")
     found["labels"] = trained("gnas", "multilabel")
     found["gatedgcn"] = trained("gatedgcn")
+    found["edges"] = trained("gatedgcn+", "edges")
     found["resumed"] = resumed(folder / "run")
     if distributed.size() > 1:
         found["apart"] = searched("single-level", sync_bn=False)

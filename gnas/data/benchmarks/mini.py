@@ -17,7 +17,7 @@ from gnas.data.benchmarks.facts import DIGITS, Facts, image_task, node_task
 from gnas.data.benchmarks.images import UNIT
 from gnas.data.benchmarks.sbm import Blocks, ClusterModel, Draws, PatternModel, generate_splits
 from gnas.data.benchmarks.sources import Dataset
-from gnas.data.benchmarks.superpixels import nearest_edges
+from gnas.data.benchmarks.superpixels import edge_strengths, nearest_edges
 from gnas.data.encoding import Array
 from gnas.data.smiles import ZINC_ATOMS, Molecule, import_rdkit, parse_smiles
 from gnas.graph import GraphSet
@@ -91,16 +91,19 @@ def draw_digits(counts: tuple[int, int, int], seed: int) -> Splits:
         found = [cut_pieces(draw_digit(int(digit), Draws(seed, part << 32 | i + 1))) for i, digit in enumerate(label)]
         nodes = np.array([len(ink) for ink, _ in found])
         center = np.concatenate([c for _, c in found]).astype(np.uint16)
-        source, degree, _ = nearest_edges(center, nodes, SIZE)
+        source, degree, sigma = nearest_edges(center, nodes, SIZE)
         x = np.column_stack([np.concatenate([ink for ink, _ in found]) / 255, center / (UNIT * SIZE)])
-        splits[split] = Compact(nodes, degree, source, {"x": x.astype(np.float32), "label": label.astype(np.uint8)})
+        columns = {"x": x.astype(np.float32), "label": label.astype(np.uint8), "center": center, "sigma": sigma}
+        splits[split] = Compact(nodes, degree, source, columns)
     return splits
 
 
 def digit_graphs(split: Compact, edge_attr: bool = False) -> GraphSet:
-    """Intensity and centre of the pieces as features."""
+    """Intensity and centre of the pieces as features; ``edge_attr`` adds edge strengths and positions."""
     x, label = (torch.from_numpy(split.columns[key]) for key in ("x", "label"))
-    return split.graph_set(x, label.long(), "graph")
+    if not edge_attr:
+        return split.graph_set(x, label.long(), "graph")
+    return split.graph_set(x, label.long(), "graph", edge_attr=edge_strengths(split, SIZE), pos=x[:, 1:])
 
 
 # -- molecules-mini: every core with every substituent, and the octanol-water coefficient logP of rdkit -------------
@@ -253,6 +256,7 @@ DATASETS = {
         ),
         digit_graphs,
         build=draw_digits,
+        edge_channels=1,
     ),
     "molecules-mini": Dataset(
         Facts(

@@ -246,12 +246,13 @@ def _make_task(encoding: Encoding, train: GraphSet, options: LoadOptions, metric
         graph_channels=len(encoding.graphs),
         edge_categories=encoding.edge_categories,
         edge_channels=encoding.edge_channels,
-        other=_number_other(encoding.nodes) if encoding.categories else (),
-        edge_other=_number_other(encoding.edges) if encoding.edge_categories else (),
+        other=number_other(encoding.nodes) if encoding.categories else (),
+        edge_other=number_other(encoding.edges) if encoding.edge_categories else (),
         positive_weight=positive_weights(y) if options.loss == "weighted_bce" else (),
         head=options.head or ("linear" if encoding.level == "node" and len(train) == 1 else "mlp"),
     )
 
 
-def _number_other(columns: tuple[Column, ...]) -> tuple[int, ...]:
+def number_other(columns: tuple[Column, ...]) -> tuple[int, ...]:
+    """The numbers of the columns that have a category for other values."""
     return tuple(i for i, column in enumerate(columns) if column.other)

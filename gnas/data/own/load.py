@@ -7,17 +7,19 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from gnas.data.benchmark import Benchmark, with_sampling
 from gnas.data.encoding import Encoding, UnknownValue
 from gnas.data.graph_encodings import with_encodings
-from gnas.data.own.assemble import assemble_benchmark, default_encoding, encode_raw
+from gnas.data.own.assemble import assemble_benchmark, default_encoding, encode_raw, number_other
 from gnas.data.own.csv import Table
 from gnas.data.own.fit import note_blanks, note_unseen
 from gnas.data.own.links import hide_positive_pairs
 from gnas.data.own.molecule_tables import as_table, is_molecule_file, read_molecule_file, tabulate_smiles
 from gnas.data.own.molecules import read_molecules
 from gnas.data.own.networkx import is_networkx, read_networkx
-from gnas.data.own.options import LoadOptions, ReadOptions
+from gnas.data.own.options import LoadOptions, ReadOptions, use_edges
 from gnas.data.own.raw import RawGraphs
 from gnas.data.own.tables import read_folder
 from gnas.data.own.tu import find_tu_files, read_tu
@@ -42,6 +44,7 @@ ADJUSTABLE = (
     "sample_neighbors",
     "encodings",
     "structure",
+    "edges",
 )  # of a finished benchmark
 
 
@@ -121,19 +124,46 @@ def _is_packed(data: Any) -> bool:
 
 
 def _adjust(benchmark: Benchmark, options: LoadOptions) -> Benchmark:
-    """A finished benchmark under another name, loss, metric, readout or head; its splits exist, so a seed changes nothing."""
+    """A finished benchmark under another name, loss, metric, readout or head, with or without its columns of edges.
+
+    Its splits exist, so a seed changes nothing.
+    """
     default = LoadOptions()
     changed = [f.name for f in fields(LoadOptions) if getattr(options, f.name) != getattr(default, f.name)]
     fixed = [name for name in changed if name not in ADJUSTABLE]
     if fixed:
         raise InputError(
-            f"{benchmark.name} is a finished benchmark: {fixed[0]} cannot change (name, loss, metric, readout and head can)"
+            f"{benchmark.name} is a finished benchmark: {fixed[0]} cannot change "
+            "(name, loss, metric, readout, head, edges, encodings and sample_neighbors can)"
         )
     if not changed:
         return benchmark
+    if options.edges is not None:
+        benchmark = _with_edges(benchmark, options.edges)
     changes = {name: getattr(options, name) for name in ("loss", "metric", "readout", "head") if getattr(options, name)}
     task = dataclasses.replace(benchmark.task, **changes)
     return dataclasses.replace(benchmark, name=options.name or benchmark.name, task=task)
+
+
+def _with_edges(benchmark: Benchmark, requested: bool | str) -> Benchmark:
+    """A finished benchmark whose networks read the columns of edges, or do not."""
+    task = dataclasses.replace(benchmark.task, edge_categories=(), edge_channels=0, edge_other=())
+    if not use_edges(requested):
+        return dataclasses.replace(benchmark, task=task)
+    sets = benchmark.splits().values()
+    values = [graphs.edge_attr.reshape(graphs.num_edges, -1) for graphs in sets if graphs.edge_attr is not None]
+    if not values and requested != "auto":
+        raise InputError(f"{benchmark.name}: edges={requested}, but the edges have no columns")
+    if not values or benchmark.task.edge_categories or benchmark.task.edge_channels:
+        return benchmark
+    rows, encoding = torch.cat(values), benchmark.encoding
+    if rows.is_floating_point():
+        return dataclasses.replace(benchmark, task=dataclasses.replace(task, edge_channels=rows.size(1)))
+    sizes = tuple(int(largest) + 1 for largest in rows.amax(0)) if len(rows) else (1,) * rows.size(1)
+    other: tuple[int, ...] = ()
+    if encoding is not None and encoding.edges:
+        sizes, other = encoding.edge_categories, number_other(encoding.edges)
+    return dataclasses.replace(benchmark, task=dataclasses.replace(task, edge_categories=sizes, edge_other=other))
 
 
 def _read(data: Any, options: ReadOptions) -> RawGraphs:
