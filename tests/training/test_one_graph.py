@@ -11,6 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 import gnas
+from gnas.arch.space import SearchSpace
 from gnas.cli.prepare import find_earlier_input
 from gnas.data.own.load import load_own
 from gnas.errors import InputError
@@ -21,11 +22,13 @@ from gnas.model.head import Head
 from gnas.model.task import Task
 from gnas.run.folder import Run, same_settings
 from gnas.run.protocol import TrainConfig
-from gnas.run.settings import Settings
+from gnas.run.settings import ONE_GRAPH, Settings, TrainingSettings
+from gnas.strategies.proposers import CandidateSpace
+from gnas.strategies.race import Race
 from gnas.training.loop import plan_epoch, seeded, steps_per_epoch
 from gnas.training.sampling import open_store
 from gnas.training.train import train
-from gnas.workflow import baseline_dropout, summarise
+from gnas.workflow import baseline_dropout, chosen_strategy, summarise
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +98,30 @@ def test_the_preset_fast_trains_one_graph_with_dropout(benchmark: gnas.Benchmark
     assert Settings.resolve("fast", ema=0.9).for_data(True).training.ema == 0.9
     assert Settings.resolve("fast", dropout=0.0).for_data(True).training.weight_decay == 0.0
     assert Settings().for_data(True) == Settings()
+    assert Settings(training=TrainingSettings(dropout=None)).for_data(True).training.dropout == 0.5
     assert Settings.resolve("fast", strategy="random").for_data(True).search.options == {}
     assert baseline_dropout(benchmark, one) == 0.5
     assert baseline_dropout(gnas.load("cluster-mini"), one) == 0.0
+
+
+@pytest.mark.parametrize("preset", ["wide", "strong"])
+def test_other_presets_train_one_graph_in_the_same_way(preset: str) -> None:
+    one = Settings.resolve(preset).for_data(True).training
+    assert {name: getattr(one, name) for name in ONE_GRAPH} == ONE_GRAPH
+    assert Settings.resolve(preset, ema=0.9).for_data(True).training.ema == 0.9
+    assert Settings.resolve(preset).for_data(False).training.ema != ONE_GRAPH["ema"]
+
+
+def test_a_race_on_one_graph_has_its_rate_of_dropout(benchmark: gnas.Benchmark) -> None:
+    race = chosen_strategy(Settings.resolve("wide").for_data(True))
+    assert isinstance(race, Race)
+    assert race.dropout == 0.5
+    space = CandidateSpace(SearchSpace(), benchmark.task, 2, 0.01, 50_000, dropout=race.dropout)
+    assert {one.dropout for one in space.hand_made()} == {0.5}
+    assert space.choices()["dropout"] == (0.2, 0.5, 0.7)
+    many = chosen_strategy(Settings.resolve("wide").for_data(False))
+    assert isinstance(many, Race)
+    assert many.dropout == 0.0
 
 
 def test_an_older_run_of_the_preset_fast_keeps_its_schedule() -> None:
