@@ -7,6 +7,7 @@ import time
 import torch
 
 from gnas.run.protocol import GROWTH
+from gnas.training.engine import WARMUP
 from gnas.training.loop import steps_per_epoch
 from gnas.training.train import Trainer
 
@@ -16,13 +17,16 @@ FORWARD = 0.35  # time of a batch in evaluation, in training steps
 def measure_epoch(trainer: Trainer, limit: float, most_steps: int = 10**9) -> float:
     """Seconds of an epoch with its evaluation, from the first steps of ``trainer``: for ``limit`` seconds, at least one."""
     steps, done = trainer.steps(), 0
-    next(steps, None)  # the first one is slower
+    device = trainer.engine.device
+    for _ in range(2 * (WARMUP + 1) if trainer.engine.graphs else 1):  # the first ones are slower
+        next(steps, None)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
     begin = time.perf_counter()
     while done < most_steps and next(steps, steps) is None:
         done += 1
         if time.perf_counter() - begin >= limit:
             break
-    device = trainer.engine.device
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return (time.perf_counter() - begin) / max(done, 1) * _count_steps(trainer)

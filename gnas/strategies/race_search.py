@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gnas.strategies.race import Race
 
 SPENT = 0.96  # share of the time that a race plans with; the rest is for what cannot be planned
-FINALS = 0.6  # share of the time for the trainings to the end, by which their epochs are chosen
+FINALS = 0.5  # share of the time for the trainings to the end, by which their epochs are chosen
 SHORT = 600.0  # seconds: below them a race has no supernets, and one found network is trained to the end
 SPEED_SECONDS = 2.0  # so long the speed of the first network is measured
 PROBE_SECONDS, PROBE_STEPS = 0.5, 6  # that of any other, on a CPU
@@ -38,9 +38,9 @@ LEFT_OUT = 20  # candidates that are too slow for the time, until one is trained
 OVERLAP = 2.0  # trainings that share a GPU take about so much less time than one after the other
 SUPERNETS = 0.1  # share of the time for supernets, at most
 FEWEST_EPOCHS = 9  # of a whole training: a race with fewer has no rungs
-ENOUGH_EPOCHS = 60  # of a whole training: with less time networks are smaller, down to
+ENOUGH_EPOCHS = 150  # of a whole training: with less time networks are smaller, down to
 FEWEST_WEIGHTS = 100_000
-BRIEF_STEPS = 100  # of the shortest training, at least: fewer rank by chance
+BRIEF_STEPS = 60  # of the shortest training, at least: fewer rank by chance
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ class RaceSearch:
         self.round_begin = 0  # records before the current round
         self.trained_epochs, self.seconds = 0, 0.0
         self.started, self.before = time.monotonic(), 0.0
+        self.preparation = 0.0  # seconds before the first training
         self.derived: Derived | None = None if settings.supernets and not short else Derived()  # None: not yet
 
     # -- the loop ----------------------------------------------------------------------------------------------------
@@ -201,7 +202,8 @@ class RaceSearch:
         seconds = sum(self._seconds(one) for one in (*planned, *kept)) + missing * whole
         seconds += (s.train_seeds - 1) * 2 * whole  # further seeds of the best found and the best hand-made one
         elapsed = self._elapsed()
-        around = max(elapsed * self.width / self.seconds, 1.0) if self.seconds else 1.0  # checkpoints, other work
+        working = (elapsed - self.preparation) * self.width
+        around = max(working / self.seconds, 1.0) if self.seconds else 1.0  # checkpoints, other work
         return elapsed + seconds * around / self.width <= SPENT * s.max_seconds
 
     def _seconds(self, one: BriefTraining) -> float:
@@ -281,6 +283,8 @@ class RaceSearch:
 
     def _train(self, planned: Sequence[BriefTraining], runner: Runner) -> None:
         """The trainings of a round as jobs, taken in their order; a GPU of this process trains them all at once."""
+        if not self.history:
+            self.preparation = self._elapsed()
         together = runner.in_process and self.context.device.type == "cuda"
         groups = [list(planned)] if together else [[one] for one in planned]
         jobs = [self._job(group, runner) for group in groups]
@@ -374,6 +378,7 @@ class RaceSearch:
             "records": len(self.history),
             "round": self.round_begin,
             "elapsed": self._elapsed(),
+            "preparation": self.preparation,
             "epochs": self.config.epochs,
             "cycles": self.config.cycles,
             "max_weights": self.space.max_weights,
@@ -397,6 +402,7 @@ class RaceSearch:
         self.config = replace(self.config, epochs=saved["epochs"], cycles=cycles)
         self.space = replace(self.space, max_weights=weights)
         self.speed, self.before = saved["speed"], saved["elapsed"]
+        self.preparation = float(saved.get("preparation", 0.0))
         self.whole_seconds, self.left_out = saved.get("whole_seconds", 0.0), set(saved.get("left_out", ()))
         self.standing = Standing(self.config.cycle_ends(), self.problem.task.higher_is_better)
         derived = saved.get("derived", Derived().to_dict())  # races from before had no supernets
