@@ -17,12 +17,13 @@ from gnas.graph import GraphSet
 from gnas.model.supernet import Supernet
 from gnas.run.protocol import EPOCH_STEPS, PRECISE_NORMS, PRECISION, PRECISIONS, SYNC_BN
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
+from gnas.strategies.constant import ConstantWatch
 from gnas.strategies.searches import best_of
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import Evaluator, PreciseNorms
 from gnas.training.loop import EpochLoop, Record, plan_epoch, seeded, steps_per_epoch
 from gnas.training.meter import Meter
-from gnas.training.optim import adam, restore, set_rate, sgd, use_precision
+from gnas.training.optim import adam, clear_state, restore, set_rate, sgd, use_precision
 from gnas.training.sampling import open_store
 from gnas.training.store import Planned
 
@@ -94,14 +95,7 @@ class GradientSearch(EpochLoop):
         torch.manual_seed(context.seed)
         use_precision(settings.precision)
         self.settings, self.problem, self.context = settings, problem, context
-        self.supernet = Supernet(
-            problem.space,
-            problem.task,
-            problem.channels,
-            problem.num_cells,
-            share_alphas=settings.share_alphas,
-            operations=problem.operations,
-        ).to(context.device)
+        self.supernet = self._build().to(context.device)
         self.supernet.train()
         distributed.same_start(self.supernet)
         device = context.device
@@ -115,6 +109,7 @@ class GradientSearch(EpochLoop):
         self.store = self.stores[0]
         steps = steps_per_epoch(self.store, settings.batch_size, settings.epoch_steps)
         self.meter = Meter(problem.task, device, steps, rows=self.store.num_rows)
+        self.watch = ConstantWatch.from_graphs(problem.task, problem.train, problem.val, steps)
         mode = mode_for(context.engine, *self.stores)
         self.engine = Engine(self._step, device, mode, parts=self.supernet.parts())
         self.evaluator = Evaluator(
@@ -137,6 +132,17 @@ class GradientSearch(EpochLoop):
             )
             self.norms = PreciseNorms(self.supernet, self.store, *options)
 
+    def _build(self) -> Supernet:
+        problem = self.problem
+        return Supernet(
+            problem.space,
+            problem.task,
+            problem.channels,
+            problem.num_cells,
+            share_alphas=self.settings.share_alphas,
+            operations=problem.operations,
+        )
+
     def _parts(self) -> list[GraphSet]:
         """The training graphs that the weights are fitted to."""
         return [self.split()[0]]
@@ -154,8 +160,8 @@ class GradientSearch(EpochLoop):
         raise TypeError("a gradient strategy defines _step()")
 
     def rate(self) -> float:
-        """Cosine from lr to 0 over the epochs."""
-        return 0.5 * self.settings.lr * (1 + math.cos(math.pi * self.epoch / self.epochs))
+        """Cosine from lr to 0 over the epochs; lower if the supernet did not learn."""
+        return self.watch.factor * 0.5 * self.settings.lr * (1 + math.cos(math.pi * self.epoch / self.epochs))
 
     def begin_epoch(self) -> None:
         with self.engine.on_stream():
@@ -185,7 +191,7 @@ class GradientSearch(EpochLoop):
             )
         limit = self.settings.stop_on_collapse
         self.done = limit is not None and collapse >= limit
-        return {
+        record = {
             "train_loss": train["loss"],
             "train_metric": train["metric"],
             "val_loss": val["loss"],
@@ -193,6 +199,28 @@ class GradientSearch(EpochLoop):
             "lr": rate,
             **describe_choices(self.supernet, genotype, collapse),
         }
+        if self.watch.judge(train["loss"], val["loss"]):
+            record["not_learned"] = self._lower_rate(rate)
+        return record
+
+    def _lower_rate(self, rate: float) -> Record:
+        """Begin anew with a lower rate: the supernet does not beat a constant prediction. Returns what the history keeps."""
+        epochs = self.watch.epochs
+        known = f"no better than a constant prediction after {epochs} epochs at rate {rate:.3g}"
+        if not self.watch.lower():
+            warnings.warn(
+                f"epoch {self.epoch + 1}: the supernet is {known}, although the rate was lowered: its choices mean little; "
+                "try another strategy, such as race"
+            )
+            return {"epochs": epochs, "rate": rate, "new_rate": None}
+        new = self.settings.lr * self.watch.factor
+        warnings.warn(f"epoch {self.epoch + 1}: the supernet is {known}; it begins anew with rate {new:.3g}")
+        torch.manual_seed(self.context.seed)
+        with torch.no_grad():
+            self.supernet.load_state_dict(self._build().state_dict())
+        for optimizer in (self.weight_optimizer, self.alpha_optimizer):
+            clear_state(optimizer)
+        return {"epochs": epochs, "rate": rate, "new_rate": new}
 
     def state(self) -> dict[str, Any]:
         return {
@@ -200,6 +228,7 @@ class GradientSearch(EpochLoop):
             "weights": self.weight_optimizer.state_dict(),
             "alphas": self.alpha_optimizer.state_dict(),
             "meter": self.meter.state(),
+            "watch": self.watch.state(),
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -207,6 +236,8 @@ class GradientSearch(EpochLoop):
         restore(self.weight_optimizer, state["weights"])
         restore(self.alpha_optimizer, state["alphas"])
         self.meter.load_state(state["meter"])
+        if "watch" in state:  # searches from before had none
+            self.watch.load_state(state["watch"])
         self.warned = any(has_collapsed(record["epoch"], record["identity_share"]) for record in self.history)
 
     def search(self, name: str) -> SearchResult:

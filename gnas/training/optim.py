@@ -70,6 +70,14 @@ def restore(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
             group["lr"] = float(group["lr"])
 
 
+def clear_state(optimizer: torch.optim.Optimizer) -> None:
+    """Set momentum and counters to zero, in place: a recorded step uses these tensors."""
+    for state in optimizer.state.values():
+        for value in state.values():
+            if isinstance(value, Tensor):
+                value.zero_()
+
+
 @torch.no_grad()
 def exponential_average(average: nn.Module, model: nn.Module, decay: float, steps: Tensor) -> None:
     """average = decay * average + (1 - decay) * model, for weights and running statistics; a few kernels for all of them.
