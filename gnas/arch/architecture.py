@@ -79,6 +79,11 @@ FORMATS: dict[str, Callable[[str, str], Architecture]] = {
 }
 
 
+def describe_stack(architecture: Architecture) -> str:
+    """What is around the cells of a found network, in words; empty for the paper's network and for other kinds."""
+    return ", ".join(architecture.stack.describe()) if isinstance(architecture, Genotype) else ""
+
+
 def read_architecture(source: str | Path) -> Architecture:
     """Read an architecture of any kind: a ``Path`` is a file, a ``str`` is the text of one."""
     text, name = (read_text(source), str(source)) if isinstance(source, Path) else (source, "<string>")

@@ -62,6 +62,21 @@ class Stack:
             choose(str(name), [one.name for one in fields(Stack)], "part of a stack")
         return Stack(**convert_fields(Stack, values, "stack"))
 
+    def describe(self) -> tuple[str, ...]:
+        """The choices that differ from the default, in words.
+
+        >>> Stack(ffn=True, edges="updated", readout="mean_max").describe()
+        ('a feed-forward layer after every cell', 'read-out mean and max', 'edge states updated in every cell')
+        """
+        words = ["a feed-forward layer after every cell"] if self.ffn else []
+        words += ["two linear layers fuse a cell"] if self.mlp > 1 else []
+        words += [] if self.dropout is None else [f"dropout {self.dropout:g}"]
+        words += [] if self.readout is None else [f"read-out {self.readout.replace('_', ' and ')}"]
+        words += ["edge states updated in every cell"] if self.edges == "updated" else []
+        if self.encodings is not None:
+            words.append(f"encodings {', '.join(self.encodings)}" if self.encodings else "no encodings")
+        return tuple(words)
+
     def reads(self, encoding: str) -> bool:
         """Whether the network reads this encoding, if the data has it."""
         return self.encodings is None or encoding in self.encodings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import shlex
 import sys
@@ -42,7 +43,7 @@ def guarded(call: Callable[[], Any], argv: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character gets a question mark, not a crash
     with warnings.catch_warnings():
-        warnings.showwarning = show_warning
+        warnings.showwarning = functools.partial(show_warning, shown=set())
         try:
             code = call()
             if code == STOPPED:
@@ -135,9 +136,12 @@ def show_warning(
     lineno: int,
     file: TextIO | None = None,
     line: str | None = None,
+    *,
+    shown: set[str],
 ) -> None:
-    """A warning of ours, or one about the GPU, as one line; those of other libraries are their authors' business."""
+    """A warning of ours, or one about the GPU, as one line, once; those of other libraries are their authors' business."""
     text = " ".join(str(message).split())
     ours = Path(__file__).parents[1] in Path(filename).resolve().parents
-    if ours or "CUDA" in text or "NVIDIA" in text:
+    if text not in shown and (ours or "CUDA" in text or "NVIDIA" in text):
+        shown.add(text)
         print(printable(f"warning: {text if ours else text[:200]}"), file=sys.stderr)

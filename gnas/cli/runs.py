@@ -11,7 +11,7 @@ import typer
 
 from gnas.cli import options as o
 from gnas.cli.options import examples
-from gnas.cli.screen import Screen, cells
+from gnas.cli.screen import Screen
 from gnas.errors import InputError
 from gnas.printed import printable
 from gnas.run.layout import is_locked, remove_own
@@ -64,7 +64,7 @@ def show_command(run: o.RunFolder, as_json: o.Json = False, quiet: o.Quiet = Fal
     if job.leaderboard is not None:
         show.show_leaderboard(screen, job.leaderboard)
     if job.genotype is not None:
-        screen.pairs("network", cells(job.genotype.formulas()), style="green")
+        screen.pairs("network", show.list_parts(job.genotype), style="green")
     if (run / "report.html").exists():
         screen.pair("report", str(run / "report.html"))
     screen.result(

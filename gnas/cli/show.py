@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from gnas.arch.architecture import Architecture
+from gnas.arch.architecture import Architecture, describe_stack
 from gnas.cli.screen import Screen, cells
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.table import Table
@@ -31,11 +31,17 @@ def show_answer(screen: Screen, folder: Path) -> None:
 
 
 def show_network(screen: Screen, architecture: Architecture, title: str = "found") -> None:
-    """Print an architecture: its size, its depth, and one formula per cell."""
+    """Print an architecture: its size, its depth, one formula per cell, and what is around the cells."""
     formulas = architecture.formulas()
     depth = architecture.depth()
     screen.pair(title, f"{count(len(formulas), 'cell')}, message-passing depth {depth} (genotype {architecture.id})")
-    screen.pairs("", cells(formulas), style="green")
+    screen.pairs("", list_parts(architecture), style="green")
+
+
+def list_parts(architecture: Architecture) -> list[tuple[str, str]]:
+    """The formulas of the cells, and what is around them, each with its name."""
+    around = describe_stack(architecture)
+    return [*cells(architecture.formulas()), *([("around", around)] if around else [])]
 
 
 def list_next_steps(folder: str) -> list[list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gnas.arch.architecture import describe_stack
 from gnas.model.metrics import decimals, higher_is_better
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.record import RunRecord, TrainingFigures, TrainingRecord
@@ -126,7 +127,9 @@ def _describe_network(run: RunRecord) -> str:
     start = states["finished" if run.search or run.leaderboard else run.state]
     counts = ", ".join(f"{name} ×{number}" for name, number in genotype.aggregations().most_common())
     depth = f"message-passing depth {genotype.depth()} ({f'aggregations: {counts}' if counts else 'no aggregation'})"
-    return f"{start} a network of {count(len(genotype), 'cell')} with {depth}."
+    around = describe_stack(genotype)
+    more = f" Around its cells: {around}." if around else ""
+    return f"{start} a network of {count(len(genotype), 'cell')} with {depth}.{more}"
 
 
 def _describe_choice(run: RunRecord) -> str:

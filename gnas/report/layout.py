@@ -7,10 +7,11 @@ through the label of its operation, and no line crosses a node or a label.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from gnas.arch.architecture import Architecture
+from gnas.arch.architecture import Architecture, describe_stack
 from gnas.arch.genotype import CellGenotype, Link
 from gnas.errors import InputError
 from gnas.report.palette import BAND, FAINT, INK, PAPER, look_of, sort_operations
@@ -80,7 +81,8 @@ def layout_genotype(architecture: Architecture, *, title: str = "", columns: int
         y += height + 10
     if title:
         shapes.insert(0, Text(EDGE, 20, title, 16, "start", bold=True))
-    key, tall = _legend(cells, columns * wide)
+    around = describe_stack(architecture)
+    key, tall = _legend(cells, columns * wide, f"around the cells: {around}" if around else "")
     label = (
         f"{title or 'Genotype ' + architecture.id}: {len(cells)} cells, message-passing depth {architecture.depth()}"
     )
@@ -233,8 +235,8 @@ def _role(cell: CellGenotype) -> str:
     return "aggregates: " + ", ".join(parts) if counts else "no message passing"
 
 
-def _legend(cells: Iterable[CellGenotype], width: float) -> tuple[Group, float]:
-    """A legend of the operations, of double borders and of faded branches."""
+def _legend(cells: Iterable[CellGenotype], width: float, around: str = "") -> tuple[Group, float]:
+    """A legend of the operations, of double borders and of faded branches, and a line on what is around the cells."""
     cells = list(cells)
     items = [_sample(name) for name in sort_operations({link.operation for cell in cells for link in cell.links})]
     items.append(_note("double border: part of the output"))
@@ -246,6 +248,9 @@ def _legend(cells: Iterable[CellGenotype], width: float) -> tuple[Group, float]:
             x, y = EDGE, y + LEGEND
         shapes.append(move_shape(group, x, y))
         x += wide + 16
+    for line in textwrap.wrap(around, int((width - 2 * EDGE) / (LETTER * 11))):
+        y += LEGEND
+        shapes.append(move_shape(_note(line)[0], EDGE, y))
     return Group("legend", tuple(shapes)), y + LEGEND + 6
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
+from gnas.arch.architecture import describe_stack
 from gnas.arch.hand_made import HandMade
 from gnas.data.encoding import CLIP, Column, Encoding, Feature, format_list
 from gnas.model.export_code import safe_text
@@ -86,6 +87,8 @@ def _shown(task: Task, value: float) -> str:
 
 def _network(network: Network) -> str:
     lines = [f"cell {k}: {text}" for k, text in enumerate(network.genotype.formulas(), start=1)]
+    around = describe_stack(network.genotype)
+    lines += [f"around: {around}"] if around else []
     note = "The operation inside is applied first, branches stand between bars, equal numbers mark one shared node."
     return "```text\n" + "\n".join(lines) + f"\n```\n\n{note}"
 
