@@ -21,6 +21,7 @@ _PLACES = {
     "gnas.use.evaluate": ("evaluate",),
     "gnas.use.explain": ("explain",),
     "gnas.use.export": ("export_run",),
+    "gnas.use.predict": ("predict",),
     "gnas.arch.gap": (),
     "gnas.arch.genotype": ("CellGenotype", "Genotype", "Link"),
     "gnas.graph": ("GraphBatch", "GraphSet"),

@@ -26,6 +26,7 @@ EXAMPLES = {
     "draw": (
         "gnas draw runs/cluster-mini-single-level-seed0",
         "gnas draw genotype.yaml -o architecture.png",
+        "gnas draw runs/molecules-race-seed0 --race -o race.svg",
         r"gnas draw --formula '\[identity | dense(sum(dense))]' -o gatedgcn.svg",
     ),
 }
@@ -40,12 +41,17 @@ def report(
     watch: Annotated[
         bool, typer.Option("--watch", help="Write it again while the run continues; the page reloads itself.")
     ] = False,
+    pictures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also write every plot of the run as SVG and PNG here.")
+    ] = None,
     force: o.Overwrite = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Write the report of a run as one HTML file, or of several runs beside each other."""
     screen = Screen(as_json, quiet)
+    if pictures is not None and len(runs) > 1:
+        raise InputError("--pictures writes the plots of one run; name one")
     if watch and len(runs) > 1:
         raise InputError("--watch follows one run; name one")
     for folder in runs:
@@ -55,7 +61,13 @@ def report(
     refuse_existing(out, force)
     path = follow(screen, runs[0], out) if watch else write(screen, runs, out)
     screen.pair("report", str(path))
-    screen.result({"runs": [str(folder) for folder in runs], "report": str(path)})
+    saved: list[str] = []
+    if pictures is not None:
+        from gnas.report.pictures import save_pictures
+
+        saved = [str(file) for file in save_pictures(runs[0], pictures)]
+        screen.pair("pictures", f"{pictures}: {len(saved)} files")
+    screen.result({"runs": [str(folder) for folder in runs], "report": str(path), "pictures": saved})
 
 
 def write(screen: Screen, runs: list[Path], out: Path | None) -> Path:
@@ -133,6 +145,7 @@ def draw(
         ),
     ] = None,
     title: Annotated[str, typer.Option(metavar="TEXT", help="Above the drawing.")] = "",
+    race: Annotated[bool, typer.Option("--race", help="Draw the race of a run as an animated .svg file.")] = False,
     force: o.Overwrite = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -144,6 +157,9 @@ def draw(
     from gnas.report.draw import save_drawing
 
     screen = Screen(as_json, quiet)
+    if race:
+        _draw_race(screen, what, out, force)
+        return
     genotype = read_formula(formula, None) if formula else read_network(what or Path())
     given = out is not None
     if out is None:
@@ -158,6 +174,17 @@ def draw(
     path = save_drawing(genotype, out, title=title)
     screen.pair("drawing", str(path))
     screen.result({"drawing": str(path), "genotype": genotype.id, "formulas": list(genotype.formulas())})
+
+
+def _draw_race(screen: Screen, run: Path | None, out: Path | None, force: bool) -> None:
+    from gnas.report.animation import save_animation
+
+    if run is None or not run.is_dir():
+        raise InputError("--race needs the folder of a run")
+    refuse_existing(out, force)
+    path = save_animation(run, out or run / "race.svg")
+    screen.pair("drawing", str(path))
+    screen.result({"drawing": str(path)})
 
 
 def refuse_existing(path: Path | None, force: bool) -> None:

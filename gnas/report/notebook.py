@@ -12,7 +12,9 @@ from gnas.run.table import Table
 from gnas.run.words import count, duration, format_metric, unit
 from gnas.strategies.base import SearchResult
 from gnas.training.train import TrainResult
+from gnas.use.estimator import Estimator
 from gnas.use.explain import Explanation
+from gnas.workflow import Discovery
 
 SHOWN = 8  # cells drawn below a search result
 
@@ -55,6 +57,25 @@ def leaderboard_html(board: Leaderboard) -> str:
     return board.table().to_html()
 
 
+def discovery_html(found: Discovery) -> str:
+    """What the main job gives: the network found, how it compares, and where the report is."""
+    place = escape(str(found.folder))
+    parts = [search_html(found.search), leaderboard_html(found.leaderboard)]
+    return f"<div>{''.join(parts)}<p>Run folder: <code>{place}</code></p></div>"
+
+
+def estimator_html(model: Estimator) -> str:
+    """An estimator: its arguments, and after a fit the network that predicts and the leaderboard."""
+    first = f"<p><code>{escape(repr(model))}</code></p>"
+    if not model.__sklearn_is_fitted__():
+        return f"<div>{first}<p>not fitted</p></div>"
+    task = model.task_
+    line = f"{model.network_name_} predicts {task.level} {task.kind}, message-passing depth {model.depth_}"
+    drawing = draw_genotype(model.genotype_) if 0 < len(model.genotype_.cells) <= SHOWN else ""
+    shown = f'<div style="overflow-x:auto">{drawing}</div>' if drawing else ""
+    return f"<div>{first}<p>{escape(line)}</p>{shown}{leaderboard_html(model.leaderboard_)}</div>"
+
+
 def install() -> None:
     """Add the methods that notebooks call to the classes of results. A second call changes nothing."""
     Genotype._repr_svg_ = genotype_svg  # type: ignore[attr-defined]
@@ -62,3 +83,5 @@ def install() -> None:
     TrainResult._repr_html_ = train_html  # type: ignore[attr-defined]
     Explanation._repr_svg_ = draw_explanation  # type: ignore[attr-defined]
     Leaderboard._repr_html_ = leaderboard_html  # type: ignore[attr-defined]
+    Discovery._repr_html_ = discovery_html  # type: ignore[attr-defined]
+    Estimator._repr_html_ = estimator_html  # type: ignore[attr-defined]

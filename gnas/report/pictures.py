@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gnas.arch.genotype import CellGenotype, Genotype
@@ -16,7 +18,7 @@ from gnas.report.layout import layout_cell, rows_needed
 from gnas.report.race_view import Racer, list_racers, race_curves
 from gnas.report.shapes import to_svg
 from gnas.run.leaderboard import Leaderboard, Row
-from gnas.run.record import RunRecord
+from gnas.run.record import RunRecord, read_run
 from gnas.run.words import count, name_metric
 
 if TYPE_CHECKING:
@@ -48,9 +50,20 @@ class Picture:
 
 def make_pictures(run: RunRecord) -> list[Picture]:
     """Every plot for which the run has records."""
-    return _to_pictures(
-        [*_plot_strategies(run), *_plot_board(run), *_plot_trainings(run), *_plot_search(run)], run.name
-    )
+    return _to_pictures(_plot_run(run), run.name)
+
+
+def save_pictures(folder: str | Path, out: str | Path) -> list[Path]:
+    """Write every plot of a run folder into another folder, each as ``.svg`` and ``.png``, and return their paths."""
+    run, written = read_run(folder), []
+    for title, _, figure in _plot_run(run):
+        name = re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")
+        written += [plots.save_plot(figure, Path(out) / f"{name}{kind}") for kind in (".svg", ".png")]
+    return written
+
+
+def _plot_run(run: RunRecord) -> Plots:
+    yield from (*_plot_strategies(run), *_plot_board(run), *_plot_trainings(run), *_plot_search(run))
 
 
 def make_live_pictures(run: RunRecord, racers: list[Racer]) -> list[Picture]:

@@ -1,10 +1,13 @@
 """Notebook manners: what IPython asks for is there, is valid and is escaped."""
 
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 from folders import board
+from tiny import ring
 
+import gnas
 from gnas.arch.genotype import Genotype
 from gnas.arch.hand_made import HandMade
 from gnas.arch.space import SearchSpace
@@ -12,6 +15,7 @@ from gnas.report.notebook import install
 from gnas.run.leaderboard import Leaderboard
 from gnas.strategies.base import SearchResult
 from gnas.training.train import TrainResult
+from gnas.workflow import Discovery
 
 GENOTYPE = SearchSpace().sample(np.random.default_rng(0), 2)
 
@@ -28,6 +32,27 @@ def test_installed_methods_give_valid_markup() -> None:
         (board()._repr_html_(), "gatedgcn"),  # type: ignore[attr-defined]
     ):
         assert words in "".join(ElementTree.fromstring(text).itertext())
+
+
+def test_whole_jobs_and_estimators_show_their_network_and_table() -> None:
+    install()
+    found = Discovery(Path("runs/<mine>"), SearchResult(GENOTYPE, [], 75.0, "race", 3), board())
+    text = "".join(ElementTree.fromstring(found._repr_html_()).itertext())  # type: ignore[attr-defined]
+    for words in ("race, 3 epochs", "gatedgcn", "Run folder: runs/<mine>", "Input_2"):
+        assert words in text
+    model = gnas.GNAS(cells=2)
+    assert "GNAS(cells=2)not fitted" in "".join(ElementTree.fromstring(model._repr_html_()).itertext())  # type: ignore[attr-defined]
+
+
+def test_a_fitted_estimator_shows_its_leaderboard(tmp_path: Path) -> None:
+    install()
+    small = {"cells": 1, "channels": 4, "search_epochs": 1, "epochs": 1, "seeds": (1,)}
+    graphs = [ring(5 + k % 4, k) for k in range(20)]
+    model = gnas.GNAS(**small, out=tmp_path / "run", strategy="single-level").fit(graphs)
+    text = "".join(ElementTree.fromstring(model._repr_html_()).itertext())  # type: ignore[attr-defined]
+    assert "gnas predicts graph" in text
+    assert "validation" in text
+    assert "Input_1" in text
 
 
 def test_a_deep_network_is_listed_instead_of_drawn() -> None:

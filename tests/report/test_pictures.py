@@ -4,7 +4,7 @@ from pathlib import Path
 
 from folders import made_up_job, put
 
-from gnas.report.pictures import build_frames
+from gnas.report.pictures import build_frames, make_pictures, save_pictures
 from gnas.run.record import read_run
 
 
@@ -28,3 +28,13 @@ def test_a_final_choice_that_is_not_the_last_epochs_is_a_frame_of_its_own(tmp_pa
     frames = build_frames(read_run(folder)).frames
     assert frames[-1].label == "Final architecture"
     assert frames[-1].drawings == frames[0].drawings
+
+
+def test_every_plot_can_be_saved_as_svg_and_png(tmp_path: Path) -> None:
+    folder = made_up_job(tmp_path / "job", epochs=5)
+    files = save_pictures(folder, tmp_path / "pictures")
+    assert len(files) == 2 * len(make_pictures(read_run(folder))) == len(set(files))
+    assert {file.suffix for file in files} == {".svg", ".png"}
+    for file in files:
+        start = file.read_bytes()[:200]
+        assert b"PNG" in start or b"<svg" in start or b"<?xml" in start, file
