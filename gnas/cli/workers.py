@@ -54,6 +54,8 @@ def workers(prepared: PreparedRun, options: Mapping[str, Any]) -> Iterator[Prepa
     on, share, sync = (options.get(name) for name in ("on", "gpus_per_job", "sync"))
     with prepared.screen.waiting("starting workers") if on not in (None, "here") else contextlib.nullcontext():
         runner = open_runner(prepared.folder, on, gpus_per_job=share, device=prepared.device, sync=sync)
+    if description := getattr(runner.pool, "description", ""):
+        prepared.screen.pair("ray", description)
     try:
         with runner:
             yield dataclasses.replace(prepared, runner=runner)

@@ -118,6 +118,7 @@ class Died:
 
     kind: ClassVar[str] = "died"
     text: str
+    counts: bool = True  # False: its machine has gone, too, which is not one of the job's tries
 
 
 Message = Began | Epoch | Warned | Finished | Stopped | Failed | Died

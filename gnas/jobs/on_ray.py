@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import queue
 import threading
 import warnings
@@ -11,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from gnas.errors import InputError
 from gnas.jobs.messages import Died, Order, UnknownMessage, read_message, write_message
 from gnas.jobs.pools import Receive, Task
+from gnas.jobs.ray_cluster import Cluster
 from gnas.printed import printable
 
 
@@ -24,14 +22,10 @@ class RayTasks:
     slots = 1000  # jobs wait inside Ray, so that a cluster that grows on demand sees them
 
     def __init__(self, gpus_per_job: float | None = None, device: str = "cpu", cpus_per_job: float = 1) -> None:
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        import ray
-
-        self.ray: Any = ray
+        self.cluster = Cluster()
+        self.ray: Any = self.cluster.ray
+        ray = self.ray
         self.gpus = (1.0 if device.startswith("cuda") else 0.0) if gpus_per_job is None else gpus_per_job
-        self._ours = not ray.is_initialized()
-        if self._ours:
-            connect(ray)
         have = ray.cluster_resources()
         if self.gpus > have.get("GPU", 0):
             warnings.warn(
@@ -45,12 +39,18 @@ class RayTasks:
         self._threads = max(1, int(cpus_per_job))
         self._running: dict[Any, int] = {}
 
+    @property
+    def description(self) -> str:
+        """Where the cluster is, for people."""
+        return self.cluster.description
+
     def start(self, task: Task) -> None:
         assert task.order is not None
         order = replace(task.order, threads=self._threads)
         self._running[self._task.remote(order.to_json())] = task.key
 
     def wait(self, seconds: float, receive: Receive) -> None:
+        self.cluster.check()
         if not self._running:
             return
         streams = list(self._running)
@@ -69,10 +69,15 @@ class RayTasks:
             del self._running[one]
         except self.ray.exceptions.RayError as error:
             del self._running[one]
-            receive(key, Died(_describe_error(error)))
+            receive(key, Died(_describe_error(error), counts=not self._is_of_node(error)))
         except UnknownMessage as error:
             del self._running[one]
             receive(key, Died(f"its worker sent an {error}"))
+
+    def _is_of_node(self, error: Exception) -> bool:
+        """Whether the machine of a job has gone, which is not the fault of the job."""
+        names = ("NodeDiedError", "LocalRayletDiedError")
+        return isinstance(error, tuple(getattr(self.ray.exceptions, name) for name in names))
 
     def stop(self) -> None:
         for one in self._running:
@@ -81,28 +86,7 @@ class RayTasks:
 
     def close(self) -> None:
         self.stop()
-        if self._ours:
-            self.ray.shutdown()
-
-
-def connect(ray: Any) -> None:
-    """Join a cluster, or start one here."""
-    options: dict[str, Any] = {
-        "log_to_driver": False,
-        "logging_level": logging.ERROR,
-        "configure_logging": False,
-        "include_dashboard": False,
-    }
-    address = os.environ.get("RAY_ADDRESS", "auto")
-    try:
-        if address != "local":
-            options_there = {name: value for name, value in options.items() if name != "include_dashboard"}
-            ray.init(address=address, **options_there)
-            return
-    except ConnectionError as error:
-        if "RAY_ADDRESS" in os.environ:
-            raise InputError(f"no Ray cluster answers at RAY_ADDRESS={address} ({_first_line(error)})") from None
-    ray.init(address="local", **options)
+        self.cluster.close()
 
 
 def stream(line: str) -> Iterator[str]:

@@ -31,6 +31,7 @@ from gnas.run import checkpoint
 from gnas.training.loop import labelled
 
 RETRIES = 3
+MOVES = 20  # so many machines of a job may go
 PAUSE = 0.2  # seconds between two checks whether to stop
 SHARED = "jobs"  # the sub-folder of a run for graphs that jobs share, and for the log
 WEIGHTS = "start.safetensors"  # the weights a network has when it is sent to a worker
@@ -218,6 +219,7 @@ class _Round:
         self.waiting = list(range(len(jobs)))
         self.running: set[int] = set()
         self.tries: Counter[int] = Counter()
+        self.moves: Counter[int] = Counter()  # tries that ended with their machine, and do not count
         self.ended: deque[Outcome] = deque()
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -272,18 +274,21 @@ class _Round:
         if isinstance(message, Stopped) and self.should_stop is not None and self.should_stop():
             raise Interrupted(message.text)
         if isinstance(message, Stopped | Died):  # a worker that somebody else stopped is as good as dead
-            self._try_again(key, message.text)
+            self._try_again(key, message.text, isinstance(message, Stopped) or message.counts)
         elif isinstance(message, Failed):
             self._end(key, error=message.text, exception=message.exception)
         elif isinstance(message, Finished):
             self._end(key, message.result if self.pool.in_process else decode(message.result))
 
-    def _try_again(self, key: int, reason: str) -> None:
-        name, tries, most = self.jobs[key].folder, self.tries[key], self.runner.retries + 1
-        if tries >= most:
-            self._end(key, error=f"its worker died {tries} times, the last time: {reason}")
+    def _try_again(self, key: int, reason: str, counts: bool) -> None:
+        self.moves[key] += not counts
+        name, tries, most = self.jobs[key].folder, self.tries[key] - self.moves[key], self.runner.retries + 1
+        if tries >= most or self.moves[key] > MOVES:
+            times = max(tries, self.moves[key])
+            self._end(key, error=f"its {'worker' if counts else 'machine'} died {times} times, the last time: {reason}")
             return
-        warnings.warn(f"{name}: its worker died ({reason}); resuming from its checkpoint, try {tries + 1} of {most}")
+        who = "its worker died" if counts else "its machine has gone"
+        warnings.warn(f"{name}: {who} ({reason}); resuming from its checkpoint, try {tries + 1} of {most}")
         self.running.remove(key)
         self.waiting.insert(0, key)
 
