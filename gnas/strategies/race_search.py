@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from gnas.strategies.race import Race
 
 SPENT = 0.96  # share of the time that a race plans with; the rest is for what cannot be planned
-FINALS = 0.5  # share of the time for the trainings to the end, by which their epochs are chosen
+FINALS = 0.6  # share of the time for the trainings to the end, by which their epochs are chosen
 SHORT = 600.0  # seconds: below them a race has no supernets, and one found network is trained to the end
-SPEED_SECONDS = 2.0  # so long the speed of the first network is measured
+SPEED_SHARE = 0.01  # of the time: so long the speed of the first network is measured
+AT_LEAST = 3  # candidates that are tried whatever they cost: two hand-made ones and a found one
 PROBE_SECONDS, PROBE_STEPS = 0.5, 6  # that of any other, on a CPU
 LEFT_OUT = 20  # candidates that are too slow for the time, until one is trained nevertheless
 OVERLAP = 2.0  # trainings that share a GPU take about so much less time than one after the other
@@ -138,7 +139,7 @@ class RaceSearch:
         wanted += self._propose(self.settings.round_size - len(wanted))
         planned: list[BriefTraining] = []
         for one in wanted:
-            if self._affordable([*planned, one]) or len(self.standing.entries) + len(planned) < 2:
+            if self._affordable([*planned, one]) or len(self.standing.entries) + len(planned) < AT_LEAST:
                 planned.append(one)
         return planned or self._plan_finals()
 
@@ -172,13 +173,16 @@ class RaceSearch:
         return bool(self.whole_seconds) and slow and len(self.left_out) < LEFT_OUT
 
     def _plan_finals(self) -> list[BriefTraining]:
-        """The trainings of the finalists to the last epoch: of the best one always, of the others if there is time."""
+        """The trainings of the finalists: of the best one to the last epoch, of the others as far as there is time."""
         planned: list[BriefTraining] = []
         for place, entry in enumerate(self.standing.finalists(self.finals)):
-            one = BriefTraining(entry.candidate, entry.epochs, entry.ends[-1], entry.ends)
-            always = place == 0 and self.settings.max_epochs is None
-            if one.begin < one.end and (always or self._affordable([*planned, one], reserve=False)):
-                planned.append(one)
+            ends = sorted({end for end in entry.ends if end > entry.epochs}, reverse=True)
+            for end in ends if self.settings.max_seconds is not None else ends[:1]:
+                one = BriefTraining(entry.candidate, entry.epochs, end, entry.ends)
+                always = place == 0 and self.settings.max_epochs is None
+                if always or self._affordable([*planned, one], reserve=False):
+                    planned.append(one)
+                    break
         return planned
 
     # -- the budget ----------------------------------------------------------------------------------------------------
@@ -244,7 +248,7 @@ class RaceSearch:
         """Epochs of a whole training with which the finalists take their share of the time."""
         fitted = (self.space.fit_width(one) for one in self.space.hand_made())
         candidate = next((one for one in fitted if one is not None), None)
-        self.speed = 0.0 if candidate is None else self._measure(candidate, SPEED_SECONDS)
+        self.speed = 0.0 if candidate is None else self._measure(candidate, SPEED_SHARE * limit)
         return int(FINALS * limit / (max(self.speed, 1e-6) * self._count_finals()))
 
     def _count_finals(self) -> float:
