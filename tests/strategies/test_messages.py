@@ -15,7 +15,11 @@ from gnas.arch.space import SearchSpace
 from gnas.arch.stack import StackSpace
 from gnas.data.benchmark import Benchmark
 from gnas.graph import GraphSet
-from gnas.strategies import Darts, Evolution, RandomSearch, SingleLevel
+from gnas.model.build import build_network
+from gnas.strategies import Darts, Evolution, RandomSearch, SearchProblem, SingleLevel
+from gnas.strategies.base import SearchContext
+from gnas.strategies.gradient import DECIDED
+from gnas.strategies.single_level import SingleLevelSearch
 
 SPACE = SearchSpace(
     1,
@@ -40,7 +44,8 @@ def with_bonds() -> Benchmark:
 
 STRATEGIES = {
     "single_level": lambda: SingleLevel(epochs=1, batch_size=6),
-    "darts": lambda: Darts(epochs=1, batch_size=6),
+    "darts1": lambda: Darts(order=1, epochs=1, batch_size=6),
+    "darts2": lambda: Darts(order=2, epochs=1, batch_size=6),
     "random": lambda: RandomSearch(trials=2, epochs=1, batch_size=6),
     "evolution": lambda: Evolution(trials=3, population=2, sample=1, epochs=1, batch_size=6),
 }
@@ -55,3 +60,44 @@ def test_strategies_search_over_messages(name: str, bonds: bool) -> None:
         found = gnas.search(bench, SPACE, STRATEGIES[name](), channels=4, num_cells=2).genotype
     assert isinstance(found, Genotype)
     assert found in SPACE
+
+
+def test_the_depth_search_over_messages() -> None:
+    """Algorithm 1 begins with more cells than it ends with or as many; the last genotype is of the space."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = gnas.search_depth(with_bonds(), SPACE, SingleLevel(epochs=1, batch_size=6), channels=4, start=3)
+    assert found.genotype in SPACE
+    assert found.trajectory[0] == 3
+    assert found.depth == found.genotype.depth()
+
+
+class Collapsing(SingleLevelSearch):
+    """Identity wins on the second level."""
+
+    def finish_epoch(self):
+        with torch.no_grad():
+            self.supernet.aggregator_alphas[..., self.problem.space.second_level.index("identity")] = 5.0
+        return super().finish_epoch()
+
+
+def test_a_collapse_among_messages_is_warned_of() -> None:
+    bench, space = with_bonds(), replace(SPACE, aggregators=("identity", *SPACE.aggregators))
+    problem = SearchProblem(bench.train, bench.val, bench.task, space, 4, 2)
+    with pytest.warns(UserWarning, match="identity holds 100% of the aggregation places"):
+        result = Collapsing(SingleLevel(epochs=DECIDED, batch_size=12), problem, SearchContext()).search("single-level")
+    assert result.genotype.messages() == frozenset()
+
+
+@pytest.mark.parametrize("stack", [None, {"ffn": False, "edges": "kept", "readout": "sum"}])
+def test_a_file_alone_builds_the_network_of_a_search(stack: dict[str, object] | None) -> None:
+    bench = with_bonds()
+    supernet = gnas.Supernet(SPACE, bench.task, 4, 2)
+    found = supernet.genotype()
+    if stack is not None:
+        found = replace(found, stack=replace(found.stack, **stack))
+    again = gnas.Genotype.from_yaml(found.to_yaml())
+    network, inherited = build_network(again, bench.task, channels=4), supernet.inherit_weights(found)
+    network.load_state_dict(inherited.state_dict())
+    batch = bench.val.batch()
+    torch.testing.assert_close(network.eval()(batch), inherited.eval()(batch))
