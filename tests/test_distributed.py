@@ -25,7 +25,7 @@ HERE = Path(__file__).parent / "helpers"
 EXACT = 1e-9  # everything is float64
 METERED = 2e-6  # but the meters, which are float32
 APART = {"darts2": 1e-6}  # its difference quotient enlarges rounding a hundredfold
-SAME = (*together.SEARCHES, "trained", "classes", "labels", "gatedgcn", "edges", "resumed")
+SAME = (*together.SEARCHES, "trained", "classes", "labels", "gatedgcn", "edges", "messages", "resumed")
 
 
 def launch(*words: str, cwd: Path = HERE) -> subprocess.CompletedProcess:

@@ -18,6 +18,7 @@ import torch
 
 import gnas
 from gnas import distributed
+from gnas.arch.stack import StackSpace
 from gnas.data.benchmark import with_sampling
 from gnas.errors import Interrupted
 from gnas.model import baselines
@@ -27,6 +28,14 @@ from gnas.strategies import search, strategy
 from gnas.training.train import train
 
 SEARCHES = ("single-level", "darts1", "darts2")
+RELATIONS = gnas.SearchSpace(
+    1,
+    2,
+    aggregators=("mean", "max", "std"),
+    variant="bare",
+    messages=("plain", "edge", "gated", "attention", "pair"),
+    stack=StackSpace(ffn=(True,), edges=("updated",)),
+)
 BATCH = 5  # of 6 graphs: the last batch has one, which is the first process's
 
 
@@ -36,6 +45,13 @@ def searched(name: str, run: Run | None = None, sync_bn: bool = True, stop: int 
     stopping = small.stop_after(stop) if stop else None
     problem = small.benchmark("regression")
     result = search(problem, tiny.SPACE, chosen, channels=16, num_cells=2, run=run, should_stop=stopping)
+    return {"genotype": result.genotype.to_yaml(), "history": tiny.untimed(result.history)}
+
+
+def related() -> dict[str, Any]:
+    """A search over messages on graphs with columns of edges."""
+    chosen = strategy("single-level", epochs=3, batch_size=BATCH, sync_bn=True, alpha_lr=0.05)
+    result = search(small.with_edge_columns(), RELATIONS, chosen, channels=4, num_cells=2)
     return {"genotype": result.genotype.to_yaml(), "history": tiny.untimed(result.history)}
 
 
@@ -108,6 +124,7 @@ def everything(folder: Path) -> dict[str, Any]:
     found["labels"] = trained("gnas", "multilabel")
     found["gatedgcn"] = trained("gatedgcn")
     found["edges"] = trained("gatedgcn+", "edges")
+    found["messages"] = related()
     found["resumed"] = resumed(folder / "run")
     if distributed.size() > 1:
         found["apart"] = searched("single-level", sync_bn=False)
