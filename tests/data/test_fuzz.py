@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from builders import SMILES, citation_graph, outcome, path_graphs, write_folder, write_smiles, write_tu
+from builders import SMILES, citation_graph, outcome, path_graphs, write_csv, write_folder, write_smiles, write_tu
 from bundles import bundle_arrays
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -27,12 +27,20 @@ from gnas.tensors import read_tensors, write_tensors
 
 TIMES = max(int(os.environ.get("GNAS_FUZZ", "1")), 1)
 
+SPLIT_WORDS = ("train", "val", "test")
 OPTIONS = st.fixed_dictionaries(
     {},
     optional={
         "seed": st.sampled_from([0, 1, -1, 2**32, None, "x", 1.5]),
-        "level": st.sampled_from(["graph", "node", "edge", "planet", 3]),
-        "kind": st.sampled_from(["regression", "classification", ""]),
+        "level": st.sampled_from(["graph", "node", "edge", "link", "planet", 3]),
+        "kind": st.sampled_from(["regression", "classification", "multilabel", ""]),
+        "edges": st.sampled_from(["auto", "none", "yes", True, "some", 2]),
+        "encodings": st.sampled_from(
+            ["auto", "none", "walks:3,degree", ["edge_walks:2"], "laplacian:300", "size:2", 4]
+        ),
+        "graph_features": st.sampled_from(["ring", ["y"], "mw", [], 3]),
+        "pos": st.sampled_from([True, False, "x"]),
+        "folds": st.sampled_from([2, 3, 1, "x", None]),
         "metric": st.sampled_from(["mae", "accuracy", "auc"]),
         "loss": st.sampled_from(["l1", "weighted_cross_entropy", None]),
         "categorical": st.sampled_from([True, False, "x", ["x0"], "atom", ["atom", "charge"], [], 3]),
@@ -151,6 +159,45 @@ def test_tables_with_slips(place, data, options):
     if data.draw(st.integers(0, 9)) == 0:
         (folder / f"{data.draw(st.sampled_from(['graphs', 'nodes', 'edges']))}.csv").unlink()
     one_line_or_sound(lambda: load_own(folder, **options))
+
+
+@given(st.data(), st.sampled_from([{}, {"split": "random"}, {"seed": 3}, {"metric": "hits@10"}, {"encodings": "auto"}]))
+@fuzz(100)
+def test_tables_of_pairs_with_slips(place, data, options):
+    """Link prediction from edges alone and from pairs.csv; the tables have slips, or the file of pairs is any bytes."""
+    folder = write_folder(place / "links", 9)
+    pairs = [
+        (g, a, b, int(b == a + 1), SPLIT_WORDS[(g + a + b) % 3]) for g in range(9) for a, b in ((0, 1), (1, 2), (0, 2))
+    ]
+    write_csv(folder / "pairs.csv", ("graph_id", "source", "target", "y", "split"), pairs)
+    what = data.draw(st.sampled_from(["slip", "slip", "bytes", "gone"]))
+    if what == "slip":
+        mutate_csv(folder / "pairs.csv", data.draw)
+    elif what == "bytes":
+        (folder / "pairs.csv").write_bytes(data.draw(BYTES | CSV_BYTES))
+    else:
+        (folder / "pairs.csv").unlink()
+        mutate_csv(folder / "edges.csv", data.draw)
+    one_line_or_sound(lambda: load_own(folder, level="link", **options))
+
+
+@given(st.data())
+@fuzz(60)
+def test_pairs_of_objects_with_slips(data):
+    """Labelled pairs of PyG objects, some of which are not pairs."""
+    graphs = path_graphs(9)
+    for graph in graphs:
+        graph.edge_label_index = torch.tensor([[0, 1, 0], [1, 2, 2]])
+        graph.edge_label = torch.tensor([1.0, 1.0, 0.0])
+    wrong = graphs[data.draw(st.integers(0, 8))]
+    name = data.draw(st.sampled_from(["edge_label_index", "edge_label"]))
+    values = (
+        *(None, torch.tensor([[0], [99]]), torch.tensor([[0.5], [1.0]]), torch.zeros(3, 2), torch.empty(2, 0).long()),
+        *(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0, 1.0]), torch.tensor([torch.nan, 0, 1]), "pairs", [0, 1]),
+    )
+    wrong[name] = data.draw(st.sampled_from(values))
+    three = data.draw(st.booleans())
+    one_line_or_sound(lambda: load_own((graphs[:3], graphs[3:6], graphs[6:]) if three else graphs, level="link"))
 
 
 @given(st.data(), OPTIONS)

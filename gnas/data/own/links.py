@@ -41,6 +41,9 @@ def read_pairs(graphs: Sequence[Any], place: Place) -> dict[str, Any]:
     labels = gather_attribute(graphs, "edge_label", place, counts)
     if labels is not None:
         check_lengths(labels, counts, "edge_label", "pair", place)
+        for i, label in enumerate(labels):
+            if label.size != counts[i]:
+                raise InputError(f"{place(i)}: edge_label has the shape {list(label.shape)}; a pair has one label")
         graph = np.repeat(np.arange(len(counts)), counts)
         flat = np.concatenate([label.reshape(-1) for label in labels])
         found["targets"] = {TARGET: read_link_labels(flat, lambda row: place(int(graph[row])))}
