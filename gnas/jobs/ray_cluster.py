@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,7 +76,15 @@ class Cluster:
             )
 
     def _check_own_node(self) -> None:
-        alive = {node["NodeID"]: node["Alive"] for node in self.ray.nodes()}
+        alive: dict[str, bool] = {}
+
+        def ask() -> None:
+            with contextlib.suppress(Exception):  # the head may go at this moment; then the next check says so
+                alive.update((node["NodeID"], node["Alive"]) for node in self.ray.nodes())
+
+        asking = threading.Thread(target=ask, daemon=True)  # Ray waits for a minute
+        asking.start()
+        asking.join(CHECK_SECONDS)
         if alive.get(self._node) is False:
             raise ClusterLost(
                 f"this machine's part of the Ray cluster at {self.address} (its raylet) has died; what was saved is kept: "
