@@ -129,7 +129,7 @@ _DECLARED = (
         "message",
         "ReLU(H_j + W E_ij)",
         "neighbour and edge",
-        Look(ORANGE, (8, 2), "diamond", "//"),
+        Look(ORANGE, (8, 3), "diamond", "//"),
         in_paper=False,
     ),
     OperationInfo(
@@ -137,7 +137,7 @@ _DECLARED = (
         "message",
         "sigmoid(A H_i + B H_j + C E_ij) * V H_j",
         "a gate per edge and channel",
-        Look(BLUE, (8, 2), "disc", "\\\\", 2.6),
+        Look(BLUE, (8, 3, 2, 3), "disc", "\\\\", 2.6),
         in_paper=False,
     ),
     OperationInfo(
@@ -145,7 +145,7 @@ _DECLARED = (
         "message",
         "softmax_j(a LeakyReLU(A H_i + B H_j + C E_ij)) V H_j",
         "a weight per edge and head",
-        Look(GREEN, (8, 2), "down", "-"),
+        Look(GREEN, (2, 2), "down", "-"),
         in_paper=False,
     ),
     OperationInfo(
@@ -153,7 +153,7 @@ _DECLARED = (
         "message",
         "A H_i + B H_j + C E_ij",
         "both ends and the edge",
-        Look(PURPLE, (8, 2), "hexagon", "+"),
+        Look(PURPLE, (12, 3, 2, 3, 2, 3), "hexagon", "+"),
         in_paper=False,
     ),
     OperationInfo("skip", "filter", "H", "no operation", Look(GREY, (1.5, 3), "dash", "--", 1.6), in_paper=False),

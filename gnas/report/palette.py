@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from gnas.arch.operation import (
@@ -10,6 +11,7 @@ from gnas.arch.operation import (
     GREY,
     OPERATIONS_INFO,
     ORANGE,
+    PLAIN,
     PURPLE,
     SKY,
     VERMILLION,
@@ -43,10 +45,14 @@ SERIES = (
 
 @lru_cache
 def look_of(operation: str) -> Look:
-    """The look that an operation declares: built in, or the class of a plugin. Others get one by their name."""
-    name = split_operation(operation)[0]
+    """The look that an operation declares: built in, or the class of a plugin. Others get one by their name.
+
+    An aggregation of messages has the colour and the marker of its aggregator, and the line and the hatch of its message.
+    """
+    name, message = split_operation(operation)
     if name in OPERATIONS_INFO:
-        return OPERATIONS_INFO[name].look
+        look, line = OPERATIONS_INFO[name].look, OPERATIONS_INFO[message].look
+        return look if message == PLAIN else replace(look, dash=line.dash, hatch=line.hatch)
     point = find_plugins("gnas.operations").get(operation)
     declared = None if point is None else getattr(load_plugin(point), "look", None)
     return declared if isinstance(declared, Look) else PLUGIN_LOOKS[sum(operation.encode()) % len(PLUGIN_LOOKS)]

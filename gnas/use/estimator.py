@@ -56,7 +56,7 @@ class Estimator:
         task: what is learned: ``classification``, ``regression`` or ``multilabel`` (several labels that are 0, 1 or blank),
             with the level in front where it is not plain from the data, such as ``node-classification``; or ``link``.
             None: inferred.
-        preset: ``fast``, ``paper`` or ``strong``; what follows changes single settings of it.
+        preset: ``wide``, ``fast``, ``paper`` or ``strong``; what follows changes single settings of it.
         strategy, cells, channels, budget, search_epochs, epochs, batch, lr, seeds: see :class:`gnas.Settings`.
         ensemble: make an ensemble of at most so many of the trained networks; it predicts if it is best on validation.
         baselines: hand-made networks to train beside the found one, for the leaderboard.
