@@ -7,6 +7,7 @@ from typing import Literal
 
 from gnas.arch.architecture import describe_stack
 from gnas.model.metrics import decimals, higher_is_better
+from gnas.report.uncertainty import find_difference
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.record import RunRecord, TrainingFigures, TrainingRecord
 from gnas.run.settings import config_value
@@ -29,6 +30,7 @@ class Fact:
 def describe_run(run: RunRecord) -> list[str]:
     """The answer of a run, as a few sentences."""
     sentences = [_describe_network(run), _describe_choice(run)] if run.genotype is not None else []
+    sentences += filter(None, [_describe_learning(run)])
     if run.rounds:
         sentences.append(_describe_rounds(run))
     row = found_row(run.leaderboard)
@@ -37,6 +39,7 @@ def describe_run(run: RunRecord) -> list[str]:
             sentences.append(_describe_folds(run, row))
         subject = "the procedure" if row.folds else "it" if sentences else "the network"
         sentences.append(_describe_quality(run.leaderboard, row, subject))
+        sentences.append(_describe_uncertainty(run, row))
         if not row.folds:
             sentences.append(_describe_used(run.leaderboard))
         sentences.append(_describe_time(run, row))
@@ -175,6 +178,34 @@ def _describe_quality(board: Leaderboard, row: Row, subject: str) -> str:
     if verdict == "the same":
         return f"{text} This is the same as {other}."
     return f"{text} This is {_difference(metric, row, rival).lstrip('+−')} {verdict} than {other}."
+
+
+def _describe_uncertainty(run: RunRecord, row: Row) -> str:
+    """How sure the difference from the best hand-made network is."""
+    rival = best_baseline(run.leaderboard)
+    found = find_difference(run, row, rival) if rival is not None else None
+    if found is None:
+        return ""
+    digits = decimals(run.metric)
+    low, high = (f"{value:+.{digits}f}".replace("-", "−") for value in (found.low, found.high))
+    verdict = "so it is more than chance" if found.is_sure else "so it may be chance"
+    how = "a paired t interval" if found.over.endswith("seeds") else "a bootstrap"
+    value = f"{found.value:+.{digits}f}".replace("-", "−")
+    return (
+        f"The difference of {value} has a 95{SPACE}% interval of {low} to {high} ({how} over {found.over}), {verdict}."
+    )
+
+
+def _describe_learning(run: RunRecord) -> str:
+    """What was done about a supernet that did not learn."""
+    records = [record for record in run.history if isinstance(record.get("not_learned"), dict)]
+    if not records:
+        return ""
+    last = records[-1]["not_learned"]
+    start = f"At rate {last['rate']:.3g} the supernet was no better than a constant prediction"
+    if last.get("new_rate") is None:
+        return f"{start}, so its choices mean little."
+    return f"{start}, so the search began anew with rate {last['new_rate']:.3g} at epoch {records[-1]['epoch']}."
 
 
 def _describe_used(board: Leaderboard) -> str:

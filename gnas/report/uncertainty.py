@@ -1,0 +1,131 @@
+"""How sure a difference between two networks is: a paired interval over seeds, or a bootstrap over the test graphs."""
+
+from __future__ import annotations
+
+import csv
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gnas.errors import InputError
+from gnas.files import read_bytes
+from gnas.model.metrics import METRIC_TABLE, compute_metric
+from gnas.run.layout import PREDICTIONS
+from gnas.run.leaderboard import Row
+from gnas.run.record import RunRecord, TrainingRecord
+
+DRAWS = 400  # of the bootstrap
+MOST_VALUES = 4_000_000  # rows times draws, about a second
+FEWEST_SEEDS = 3
+# 97.5 % quantiles of Student's t for 2, 3, ... degrees of freedom; beyond them the last one is used.
+QUANTILES = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first network's metric minus the second's, with a 95 % interval, and what the interval is over."""
+
+    value: float
+    low: float
+    high: float
+    over: str
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval does not contain 0."""
+        return self.low > 0 or self.high < 0
+
+
+def find_difference(run: RunRecord, row: Row, rival: Row) -> Difference | None:
+    """The difference of two rows of the leaderboard; None if neither seeds nor predictions can tell."""
+    mine, other = ({one.seed: one for one in run.trainings if one.name == name} for name in (row.name, rival.name))
+    both = sorted(mine.keys() & other.keys())
+    if row.folds or not both:
+        return None
+    if len(both) >= FEWEST_SEEDS:
+        return _over_seeds([mine[seed] for seed in both], [other[seed] for seed in both])
+    try:
+        return _over_graphs(run.metric, mine[both[0]].folder / PREDICTIONS, other[both[0]].folder / PREDICTIONS)
+    except (InputError, OSError, KeyError, ValueError):
+        return None  # a run of an earlier version, or too many rows: there are no predictions
+
+
+def _over_seeds(mine: Sequence[TrainingRecord], other: Sequence[TrainingRecord]) -> Difference | None:
+    """Paired: networks that are trained from one seed are compared with each other."""
+    pairs = [(a.result.test, b.result.test) for a, b in zip(mine, other, strict=True) if a.result and b.result]
+    if len(pairs) < FEWEST_SEEDS:
+        return None
+    values = [a - b for a, b in pairs]
+    mean, error = statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values))
+    around = QUANTILES[min(len(values) - 2, len(QUANTILES)) - 1] * error
+    return Difference(mean, mean - around, mean + around, f"{len(values)} seeds")
+
+
+def _over_graphs(metric: str, mine: Path, other: Path) -> Difference | None:
+    """A bootstrap: test graphs are drawn with replacement, and both networks are judged on the same draw."""
+    one, two = _read_test_rows(mine), _read_test_rows(other)
+    if one.rows != two.rows or metric not in METRIC_TABLE:
+        return None
+    graphs = sorted(set(one.graphs))
+    draws = min(DRAWS, MOST_VALUES // max(len(one.graphs), 1))
+    if len(graphs) < 2 or draws < 50:
+        return None
+    values = [_subtract(metric, one, two, torch.arange(len(one.graphs)))]
+    places = {graph: place for place, graph in enumerate(graphs)}
+    order = np.argsort([places[graph] for graph in one.graphs], kind="stable")
+    rows = np.split(order, np.bincount([places[graph] for graph in one.graphs]).cumsum()[:-1])
+    random = np.random.default_rng(0)
+    for _ in range(draws):
+        drawn = random.integers(len(graphs), size=len(graphs))
+        values.append(_subtract(metric, one, two, torch.from_numpy(np.concatenate([rows[place] for place in drawn]))))
+    known = [value for value in values[1:] if value is not None]
+    if values[0] is None or len(known) < draws / 2:
+        return None
+    low, high = np.quantile(known, (0.025, 0.975))
+    return Difference(values[0], float(low), float(high), f"{len(graphs)} test graphs")
+
+
+@dataclass(frozen=True)
+class _TestRows:
+    values: Tensor
+    y: Tensor
+    graphs: list[str]
+    rows: list[tuple[str, ...]]  # what they are: both networks must have the same
+
+
+def _subtract(metric: str, one: _TestRows, two: _TestRows, chosen: Tensor) -> float | None:
+    found = [compute_metric(metric, part.values[chosen], part.y[chosen]).value for part in (one, two)]
+    return None if found[0] is None or found[1] is None else found[0] - found[1]
+
+
+def _read_test_rows(file: Path) -> _TestRows:
+    """The test rows of ``predictions.csv`` as the metrics take them."""
+    text = read_bytes(file, follow=False).decode()
+    lines = [line for line in csv.DictReader(text.splitlines()) if line["split"] == "test" and line.get("y") != ""]
+    columns = list(lines[0]) if lines else []
+    chances = [name for name in columns if name.startswith("p_")]
+    targets = [name for name in columns if name == "y" or name.startswith("y_")]
+    classes = {name.removeprefix("p_"): place for place, name in enumerate(chances)}
+    index = columns[: columns.index("split")] if lines else []
+    if chances and targets == ["y"] and all(line["y"] in classes for line in lines):
+        y = torch.tensor([classes[line["y"]] for line in lines])
+    else:
+        y = torch.tensor([[_number(line[name]) for name in targets] for line in lines], dtype=torch.double)
+    predicted = chances or [name for name in columns if name == "prediction" or name.startswith("prediction_")]
+    values = torch.tensor([[float(line[name]) for name in predicted] for line in lines], dtype=torch.double)
+    graphs = [line[index[0]] if index else str(number) for number, line in enumerate(lines)]
+    return _TestRows(values, y, graphs, [_describe_row(line, [*index, *targets]) for line in lines])
+
+
+def _number(text: str) -> float:
+    return float(text) if text else math.nan
+
+
+def _describe_row(line: Mapping[str, str], names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(line[name] for name in names)
