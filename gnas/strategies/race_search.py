@@ -36,7 +36,7 @@ SPEED_SHARE = 0.01  # of the time: so long the speed of the first network is mea
 AT_LEAST = 3  # candidates that are tried whatever they cost: two hand-made ones and a found one
 PROBE_SECONDS, PROBE_STEPS = 0.5, 6  # that of any other, on a CPU
 LEFT_OUT = 20  # candidates that are too slow for the time, until one is trained nevertheless
-OVERLAP = 2.0  # trainings that share a GPU take about so much less time than one after the other
+OVERLAP = 2.0  # trainings that share a GPU take less time than one after the other, by this factor or more
 SUPERNETS = 0.1  # share of the time for supernets, at most
 FEWEST_EPOCHS = 9  # of a whole training: a race with fewer has no rungs
 ENOUGH_EPOCHS = 150  # of a whole training: with less time networks are smaller, down to
@@ -202,7 +202,7 @@ class RaceSearch:
                 return False
         if s.max_seconds is None:
             return True
-        whole = self.whole_seconds or last * (self.standing.seconds_per_epoch() or self.speed)
+        whole = self.whole_seconds or last * self._epoch_seconds()
         seconds = sum(self._seconds(one) for one in (*planned, *kept)) + missing * whole
         seconds += (s.train_seeds - 1) * 2 * whole  # further seeds of the best found and the best hand-made one
         elapsed = self._elapsed()
@@ -214,7 +214,22 @@ class RaceSearch:
         """How long a training will take."""
         entry = self.standing.entries.get(one.candidate.id)
         own = self.speeds.get(one.candidate.id) if entry is None else entry.seconds_per_epoch
-        return (one.end - one.begin) * (own or self.standing.seconds_per_epoch() or self.speed)
+        return (one.end - one.begin) * self._epoch_seconds(own)
+
+    def _epoch_seconds(self, own: float | None = None) -> float:
+        """Seconds of an epoch of a candidate, or of the usual one. Trainings that overlap share the time by the clock.
+
+        A brief training on a GPU is slow: its steps are recorded first. Its time tells only how it compares with others.
+        """
+        usual = self.standing.seconds_per_epoch()
+        if self.overlap > 1:
+            return self.speed / self.overlap * (own / usual if own and usual else 1.0)
+        return own or usual or self.speed
+
+    @property
+    def overlap(self) -> float:
+        """How much less time trainings take together than one after the other: those of one process share a GPU."""
+        return OVERLAP if self.context.device.type == "cuda" and self.width == 1 else 1.0
 
     def _elapsed(self) -> float:
         """Seconds of this race by the clock, those before it was resumed included."""
@@ -253,8 +268,7 @@ class RaceSearch:
 
     def _count_finals(self) -> float:
         """The trainings to the end, further seeds included, one after the other."""
-        overlap = OVERLAP if self.context.device.type == "cuda" and self.width == 1 else self.width
-        return max((self.finals + 1 + (self.settings.train_seeds - 1) * 2) / overlap, 1.0)
+        return max((self.finals + 1 + (self.settings.train_seeds - 1) * 2) / (self.overlap * self.width), 1.0)
 
     def _measure_speed(self, candidate: RaceCandidate) -> float:
         """Seconds of an epoch of a candidate. Nothing is kept of its first steps but this."""
