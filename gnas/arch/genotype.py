@@ -249,7 +249,8 @@ class Genotype:
         return {"genotype": self.to_yaml()}
 
     def to_yaml(self) -> str:
-        version = 2 if self.stack != DEFAULT or self.messages() - {PLAIN} else 1  # earlier versions of gnas read 1
+        messages = any(split_operation(name)[1] != PLAIN for name in self.operations())
+        version = 2 if self.stack != DEFAULT or messages else 1  # earlier versions of gnas read 1
         lines = ["format: gnas-genotype", f"version: {version}", f"variant: {self.variant}"]
         if self.stack != DEFAULT:
             lines += ["stack:", *(f"  {name}: {_write_value(value)}" for name, value in self.stack.to_dict().items())]

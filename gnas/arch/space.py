@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -42,7 +43,12 @@ class SearchSpace:
 
     def __post_init__(self) -> None:
         for name in ("filters", "aggregators", "messages"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            names = getattr(self, name)
+            if isinstance(names, str):
+                raise InputError(f"{name} is {names!r}; give a tuple of names, such as ({names!r},)")
+            object.__setattr__(self, name, tuple(names))
+        if not isinstance(self.stack, StackSpace):
+            raise InputError(f"stack is {reprlib.repr(self.stack)}; it must be a StackSpace, which has choices")
         for name in ("nodes", "outputs"):
             if not isinstance(getattr(self, name), int) or not 1 <= getattr(self, name) <= MAX_NODES:
                 raise InputError(f"{name} is {getattr(self, name)!r}; allowed: 1 to {MAX_NODES}")

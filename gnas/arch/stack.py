@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import total_ordering
 from typing import Any
@@ -98,6 +98,11 @@ class StackSpace:
 
     def __post_init__(self) -> None:
         for name, choices in self.choices().items():
+            if isinstance(choices, str) or not isinstance(choices, Collection):
+                raise InputError(
+                    f"stack choices {name} are {choices!r}; give a tuple of choices, such as ({choices!r},)"
+                )
+            object.__setattr__(self, name, tuple(choices))
             if not choices or len(set(choices)) < len(choices):
                 raise InputError(f"stack choices {name} are {list(choices)}; name at least one, each once")
             for choice in choices:

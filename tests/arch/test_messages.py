@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnas.arch import gap
-from gnas.arch.genotype import Genotype, Link
+from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.arch.operation import AGGREGATORS, MESSAGES, check_name, join_operation, split_operation
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
@@ -32,6 +32,14 @@ def test_formulas_keep_their_messages(before: str, aggregator: str, message: str
     assert Genotype.from_yaml(genotype.to_yaml()) == genotype
     assert genotype.messages() == {message}
     assert genotype.depth() == 2
+
+
+def test_a_message_that_reaches_no_output_makes_a_newer_file() -> None:
+    links = ((0, 1, "identity"), (0, 2, "identity"), (1, 3, "sum"), (2, 4, "mean(gated)"), (3, 5, "identity"))
+    genotype = Genotype((CellGenotype(2, 1, links),))
+    assert genotype.messages() == {"plain"}
+    assert "version: 2" in genotype.to_yaml()
+    assert Genotype.from_yaml(genotype.to_yaml()) == genotype
 
 
 def test_branches_share_labelled_messages() -> None:

@@ -89,6 +89,15 @@ def test_a_space_without_stack_choices_draws_as_before() -> None:
 
 
 def test_choices_are_checked() -> None:
+    with pytest.raises(InputError, match=r"stack choices ffn are True; give a tuple of choices, such as \(True,\)"):
+        StackSpace(ffn=True)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="stack choices readout are 'sum'; give a tuple"):
+        StackSpace(readout="sum")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="it must be a StackSpace"):
+        SearchSpace(stack=Stack())  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="messages is 'gated'; give a tuple of names"):
+        SearchSpace(messages="gated")  # type: ignore[arg-type]
+    assert hash(StackSpace(ffn=[True, False])) == hash(StackSpace(ffn=(True, False)))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="each once"):
         StackSpace(ffn=(True, True))
     with pytest.raises(InputError, match=r"stack\.edges"):
