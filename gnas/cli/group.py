@@ -45,6 +45,7 @@ def guarded(call: Callable[[], Any], argv: Sequence[str]) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = functools.partial(show_warning, shown=set())
         try:
+            check_current_folder()
             code = call()
             if code == STOPPED:
                 print("stopped", file=sys.stderr)
@@ -58,6 +59,14 @@ def guarded(call: Callable[[], Any], argv: Sequence[str]) -> int:
             text, code = explain(error, argv)
             print(printable(text), file=sys.stderr)
             return code
+
+
+def check_current_folder() -> None:
+    """An error if the current folder has been deleted: libraries fail there in many ways."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise InputError("the current folder has been deleted; change to another one with cd") from None
 
 
 def explain(error: BaseException, argv: Sequence[str]) -> tuple[str, int]:

@@ -65,6 +65,7 @@ class Place:
         if self.force:
             clear_run(self.folder)
         remove_temporary_files(self.folder)
+        layout.remove_shared(self.folder)
         if not self.resumed:
             words = {"command": as_typed(COMMAND.get()), "job": self.job, **options}
             write_json(self.folder / layout.COMMAND, words)

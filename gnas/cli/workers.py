@@ -36,6 +36,7 @@ def fetch(url: str | None, folder: Path, resume: bool, force: bool) -> None:
 
 def _fetch(storage: Storage, folder: Path, resume: bool, force: bool) -> None:
     storage.claim()  # until the command ends
+    storage.remove_shared()
     if not storage.holds(CONFIG):
         return
     if force:

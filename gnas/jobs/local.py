@@ -17,7 +17,17 @@ import torch
 
 import gnas
 from gnas.errors import InputError
-from gnas.jobs.messages import LAST, Died, Message, Order, UnknownMessage, read_message
+from gnas.jobs.messages import (
+    BEAT_SECONDS,
+    LAST,
+    SILENT_SECONDS,
+    Beat,
+    Died,
+    Message,
+    Order,
+    UnknownMessage,
+    read_message,
+)
 from gnas.jobs.pools import Receive, Task
 from gnas.printed import printable
 
@@ -27,6 +37,7 @@ WORKER = (
     "from gnas.jobs.worker import main; main()"
 )
 GRACE = 15.0  # seconds for a worker to end its step and save
+START_SECONDS = 600.0  # for a worker to start: a slow disk may hold the packages
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -44,6 +55,7 @@ class LocalProcesses:
         self.threads = threads_per_worker(count)
         self._workers: dict[int, _Worker] = {}
         self._selector = selectors.DefaultSelector()
+        self._looked = time.monotonic()
 
     def start(self, task: Task) -> None:
         assert task.order is not None
@@ -56,6 +68,7 @@ class LocalProcesses:
         self._workers[slot].send_order(task.key, replace(task.order, threads=self.threads))
 
     def wait(self, seconds: float, receive: Receive) -> None:
+        self._end_silent()
         for ready, _ in self._selector.select(seconds):
             worker = self._workers[ready.data]
             messages, alive = worker.read_messages()
@@ -63,10 +76,20 @@ class LocalProcesses:
                 key = worker.key
                 if isinstance(message, LAST):
                     worker.key = None
-                if key is not None:
+                if key is not None and not isinstance(message, Beat):
                     receive(key, message)
             if not alive:
                 self._drop(ready.data, receive)
+
+    def _end_silent(self) -> None:
+        """Kill workers that give no sign of life: their output ends, and others get their jobs."""
+        now, before = time.monotonic(), self._looked
+        self._looked = now
+        for worker in self._workers.values():
+            if now - before > BEAT_SECONDS:  # this process itself was stopped, and has not read what they sent
+                worker.heard = now
+            elif now - worker.heard > (SILENT_SECONDS if worker.ready else START_SECONDS):
+                worker.end(f"worker {worker.number} gave no sign of life for {now - worker.heard:.0f} seconds")
 
     def stop(self) -> None:
         self.close()
@@ -110,6 +133,7 @@ class _Worker:
         self.output = self.process.stdout
         os.set_blocking(self.output.fileno(), False)
         self._half, self._fault = b"", ""
+        self.heard, self.ready = time.monotonic(), False  # its last sign of life, and whether there was one
 
     def send_order(self, key: int, order: Order) -> None:
         self.key = key
@@ -128,6 +152,7 @@ class _Worker:
             if not data:
                 alive = False
                 break
+            self.heard, self.ready = time.monotonic(), True
             *whole, self._half = (self._half + data).split(b"\n")
             lines += whole
         messages = []
@@ -135,10 +160,16 @@ class _Worker:
             try:
                 messages.append(read_message(line))
             except UnknownMessage as error:  # this process cannot be trusted any more
-                self._fault, alive = f"worker {self.number} sent an {error}", False
-                self.process.kill()
+                alive = False
+                self.end(f"worker {self.number} sent an {error}")
                 break
         return messages, alive
+
+    def end(self, fault: str) -> None:
+        """Kill it for a reason."""
+        if not self._fault:
+            self._fault = fault
+            self.process.kill()
 
     def end_input(self) -> None:
         assert self.process.stdin is not None

@@ -13,6 +13,8 @@ from gnas.files import short
 from gnas.jobs.job import Job, Record
 
 MOST_THREADS = 4096
+BEAT_SECONDS = 5.0  # between two signs of life
+SILENT_SECONDS = 60.0  # a worker that is silent for so long was stopped, or hangs: it is replaced
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,13 @@ class Began:
 
 
 @dataclass(frozen=True)
+class Beat:
+    """A sign of life: a worker sends one every few seconds, whatever its job does."""
+
+    kind: ClassVar[str] = "beat"
+
+
+@dataclass(frozen=True)
 class Epoch:
     """The record of an epoch or a trial."""
 
@@ -121,8 +130,8 @@ class Died:
     counts: bool = True  # False: its machine has gone, too, which is not one of the job's tries
 
 
-Message = Began | Epoch | Warned | Finished | Stopped | Failed | Died
-FROM_WORKERS = {kind.kind: kind for kind in (Began, Epoch, Warned, Finished, Stopped, Failed)}
+Message = Began | Beat | Epoch | Warned | Finished | Stopped | Failed | Died
+FROM_WORKERS = {kind.kind: kind for kind in (Began, Beat, Epoch, Warned, Finished, Stopped, Failed)}
 LAST = (Finished, Stopped, Failed)  # one of these ends a job
 
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import platform
 import queue
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from gnas.jobs.messages import Died, Order, UnknownMessage, read_message, write_message
+from gnas.jobs.messages import (
+    BEAT_SECONDS,
+    SILENT_SECONDS,
+    Beat,
+    Began,
+    Died,
+    Order,
+    UnknownMessage,
+    read_message,
+    write_message,
+)
 from gnas.jobs.pools import Receive, Task
-from gnas.jobs.ray_cluster import Cluster
+from gnas.jobs.ray_cluster import Cluster, kill_process
 from gnas.printed import printable
 
 
@@ -38,6 +50,9 @@ class RayTasks:
         )
         self._threads = max(1, int(cpus_per_job))
         self._running: dict[Any, int] = {}
+        self._heard: dict[Any, float] = {}  # when each job that has begun last sent something
+        self._processes: dict[Any, int] = {}  # of jobs on this machine
+        self._looked = time.monotonic()
 
     @property
     def description(self) -> str:
@@ -58,13 +73,19 @@ class RayTasks:
         if ready:
             ready, _ = self.ray.wait(streams, num_returns=len(streams), timeout=0, fetch_local=False)
         for one in ready:
+            self._heard[one] = time.monotonic()
             self._receive_next(one, receive)
+        self._end_silent(receive)
 
     def _receive_next(self, one: Any, receive: Receive) -> None:
         """Pass on the next message of a job, or note its end."""
         key = self._running[one]
         try:
-            receive(key, read_message(self.ray.get(next(one))))
+            message = read_message(self.ray.get(next(one)))
+            if isinstance(message, Began) and message.host == platform.node():
+                self._processes[one] = message.pid
+            if not isinstance(message, Beat):
+                receive(key, message)
         except StopIteration:
             del self._running[one]
         except self.ray.exceptions.RayError as error:
@@ -73,6 +94,19 @@ class RayTasks:
         except UnknownMessage as error:
             del self._running[one]
             receive(key, Died(f"its worker sent an {error}"))
+
+    def _end_silent(self, receive: Receive) -> None:
+        """Give up jobs whose workers give no sign of life any more. Those that have not begun wait for a machine."""
+        now, before = time.monotonic(), self._looked
+        self._looked = now
+        self._heard = {one: heard for one, heard in self._heard.items() if one in self._running}
+        if now - before > BEAT_SECONDS:  # this process itself was stopped
+            self._heard = dict.fromkeys(self._heard, now)
+        for one, heard in self._heard.items():
+            if now - heard > SILENT_SECONDS:
+                self.ray.cancel(one, force=True)
+                kill_process(self._processes.pop(one, 0))  # a stopped one does not hear that it is cancelled
+                receive(self._running.pop(one), Died(f"its worker gave no sign of life for {now - heard:.0f} seconds"))
 
     def _is_of_node(self, error: Exception) -> bool:
         """Whether the machine of a job has gone, which is not the fault of the job."""
@@ -105,7 +139,13 @@ def stream(line: str) -> Iterator[str]:
             lines.put(None)
 
     threading.Thread(target=work, daemon=True).start()
-    while (message := lines.get()) is not None:
+    while True:
+        try:
+            message = lines.get(timeout=BEAT_SECONDS)
+        except queue.Empty:
+            message = write_message(Beat())
+        if message is None:
+            return
         yield message
 
 

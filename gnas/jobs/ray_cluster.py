@@ -98,9 +98,8 @@ class Cluster:
         left = list(descendants(os.getpid())) if self.started else []
         self.ray.shutdown()
         if not _wait_for_end(left, 3.0):
-            for pid in filter(_is_of_ray, left):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            for pid in left:
+                kill_process(pid)
             _wait_for_end(left, 3.0)
 
 
@@ -234,6 +233,13 @@ def descendants(pid: int) -> Iterator[int]:
         waiting += parents.get(child, ())
         if _is_of_ray(child):
             yield child
+
+
+def kill_process(pid: int) -> None:
+    """Kill a process of Ray, if it is one of this user."""
+    if pid and _is_of_ray(pid):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _is_of_ray(pid: int) -> bool:

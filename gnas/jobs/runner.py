@@ -22,18 +22,19 @@ from gnas.errors import Interrupted, located
 from gnas.graph import GraphSet
 from gnas.jobs.codec import Files, decode, encode
 from gnas.jobs.job import Job, JobsFailed, Lazy, Outcome, Record
-from gnas.jobs.messages import Began, Died, Epoch, Failed, Finished, Message, Order, Stopped, Warned
+from gnas.jobs.messages import Beat, Began, Died, Epoch, Failed, Finished, Message, Order, Stopped, Warned
 from gnas.jobs.perform import PUSH_SECONDS, Place, describe_error
 from gnas.jobs.pools import InProcess, Pool, Task
 from gnas.jobs.storage import Storage
 from gnas.model.network import GraphModule
 from gnas.run import checkpoint
+from gnas.run.layout import JOBS
 from gnas.training.loop import labelled
 
 RETRIES = 3
 MOVES = 20  # so many machines of a job may go
 PAUSE = 0.2  # seconds between two checks whether to stop
-SHARED = "jobs"  # the sub-folder of a run for graphs that jobs share, and for the log
+SHARED = JOBS  # the sub-folder of a run for graphs that jobs share, and for the log
 WEIGHTS = "start.safetensors"  # the weights a network has when it is sent to a worker
 
 OnEpoch = Callable[[Record], None] | None
@@ -196,9 +197,9 @@ class Runner:
         self._claimed = self.storage is not None and distributed.is_first() and self.storage.claim()
         return self
 
-    def __exit__(self, kind: object, *error: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self.pool.close()
-        if kind is None and self.root is not None:  # the run is over: its copy of the graphs is not needed
+        if self.root is not None:  # no worker reads its copy of the graphs any more
             for name in self._shared:
                 (self.root / name).unlink(missing_ok=True)
                 if self.storage is not None:
@@ -261,6 +262,8 @@ class _Round:
 
     def _receive(self, key: int, message: Message) -> None:
         name = self.jobs[key].folder
+        if isinstance(message, Beat):
+            return
         if isinstance(message, Epoch):
             if self.on_epoch is not None:
                 self.on_epoch({**self.jobs[key].labels, **message.record})

@@ -12,6 +12,7 @@ import posixpath
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,7 +20,7 @@ from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.leases import Held, Lease
 from gnas.printed import mask_secrets, remember_secrets
-from gnas.run.layout import CONFIG, LEASE, RESULT
+from gnas.run.layout import CONFIG, JOBS, LEASE, RESULT, SHARED_GRAPHS
 
 PART = ".part-"
 SETTLE_SECONDS = 0.5  # between writing a lease and reading who has written it
@@ -89,6 +90,14 @@ class Storage:
         self.fs.invalidate_cache()
         for file in self.fs.find(there) if self.fs.exists(there) else []:
             if posixpath.basename(str(file)).startswith(PART):
+                self.fs.rm_file(file)
+
+    def remove_shared(self) -> None:
+        """Remove the graphs that a killed command left for its workers. Only who has claimed the URL may call it."""
+        there = self._at(JOBS)
+        self.fs.invalidate_cache()
+        for file in self.fs.find(there) if self.fs.exists(there) else []:
+            if fnmatch(posixpath.basename(str(file)), SHARED_GRAPHS[0]):
                 self.fs.rm_file(file)
 
     def push(self, folder: Path, name: str, skip: Callable[[str], bool] = lambda name: False) -> int:

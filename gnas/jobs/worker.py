@@ -11,9 +11,11 @@ import queue
 import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
 
 from gnas.errors import InputError
-from gnas.jobs.messages import Failed, Message, Order, write_message
+from gnas.jobs.messages import BEAT_SECONDS, Beat, Failed, Message, Order, write_message
 from gnas.jobs.perform import perform_order
 
 GRACE = 10.0  # seconds from the end of input to a hard exit, if a step takes longer
@@ -29,18 +31,28 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     threading.Thread(target=_listen, args=(orders, stop), daemon=True).start()
 
+    guard = threading.Lock()
+
     def send(message: Message) -> None:
-        with contextlib.suppress(BrokenPipeError):  # the driver is gone: the input has ended too
+        with guard, contextlib.suppress(BrokenPipeError):  # the driver is gone: the input has ended too
             channel.write(write_message(message) + "\n")
+
+    threading.Thread(target=_beat, args=(send,), daemon=True).start()
 
     while not stop.is_set() and (order := orders.get()) is not None:
         if isinstance(order, InputError):
             send(Failed(str(order)))
         else:
             perform_order(order, send, stop.is_set)
-    with contextlib.suppress(BrokenPipeError):
-        channel.close()
+    with guard, contextlib.suppress(BrokenPipeError):
+        channel.flush()
     os._exit(0)  # everything is on disk; the driver would wait a second for torch to shut down
+
+
+def _beat(send: Callable[[Message], None]) -> None:
+    while True:
+        send(Beat())
+        time.sleep(BEAT_SECONDS)
 
 
 def _listen(orders: queue.Queue[Order | InputError | None], stop: threading.Event) -> None:

@@ -32,6 +32,7 @@ LEASE = ".lease.json"  # the lock where the file system has none
 MODEL, WEIGHTS = "model.json", "weights.safetensors"
 SPLIT, PREDICTIONS = "split.csv", "predictions.csv"
 ENSEMBLE = "ensemble"  # the name of an ensemble among the networks of a run
+SHARED_GRAPHS = ("graphs-*.safetensors", ".graphs*.safetensors*")  # in the folder of jobs
 TRAINED, STRATEGIES, CHECKPOINTS, JOBS = "trained", "strategies", "checkpoints", "jobs"
 
 PARTS = ("search", "supernet", "judged", "derived", "trial")  # runs inside a run, beside the numbered ones
@@ -160,6 +161,13 @@ def remove_own(folder: Path) -> list[Path]:
     if not (others := sorted(folder.iterdir())):
         folder.rmdir()
     return others
+
+
+def remove_shared(folder: Path) -> None:
+    """Remove the graphs that a killed command left for its workers."""
+    for pattern in SHARED_GRAPHS:
+        for path in (folder / JOBS).glob(pattern) if is_folder(folder / JOBS) else ():
+            path.unlink(missing_ok=True)
 
 
 def remove_path(path: Path) -> None:

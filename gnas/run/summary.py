@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from gnas.errors import InputError
-from gnas.files import read_config, read_json
+from gnas.files import is_number, read_config, read_json
 from gnas.run.layout import CONFIG, RESULT, is_run, run_state
 from gnas.run.settings import config_value, upgrade_config
 
 MAX_LEVELS = 4  # of folders between the root of a list and a run
+MAX_TEXT = 200  # characters of a name
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,14 @@ def summarise_run(folder: str | Path) -> RunSummary:
     strategy = config_value(config, "search.strategy")
     return RunSummary(
         folder,
-        str(config.get("job", "train")),
+        _text(config.get("job")) or "train",
         run_state(folder),
-        config.get("dataset"),
-        strategy.get("name") if isinstance(strategy, dict) else strategy,
-        config_value(config, "search.seed"),
-        row.get("depth", search.get("depth")),
-        row.get("metric", result.get("metric")),
-        row.get("mean", result.get("test")),
+        _text(config.get("dataset")),
+        _text(strategy.get("name") if isinstance(strategy, dict) else strategy),
+        _whole(config_value(config, "search.seed")),
+        _whole(row.get("depth", search.get("depth"))),
+        _text(row.get("metric", result.get("metric"))),
+        _number(row.get("mean", result.get("test"))),
         (folder / CONFIG).stat().st_mtime,
     )
 
@@ -68,14 +70,19 @@ def list_runs(root: str | Path) -> list[RunSummary]:
 
 def _walk(folder: Path, level: int) -> Iterator[RunSummary]:
     if is_run(folder):
-        try:
+        with contextlib.suppress(InputError, OSError):  # damaged, or removed meanwhile
             yield summarise_run(folder)
-        except InputError:
-            return
     elif level < MAX_LEVELS:
-        for child in sorted(folder.iterdir()):
-            if child.is_dir() and not child.name.startswith(".") and not child.is_symlink():
-                yield from _walk(child, level + 1)
+        for child in _list_folders(folder):
+            yield from _walk(child, level + 1)
+
+
+def _list_folders(folder: Path) -> list[Path]:
+    try:
+        found = sorted(folder.iterdir())
+    except OSError:  # not to be read, or removed meanwhile
+        return []
+    return [path for path in found if path.is_dir() and not path.name.startswith(".") and not path.is_symlink()]
 
 
 def _best_row(board: dict[str, Any]) -> dict[str, Any]:
@@ -84,6 +91,18 @@ def _best_row(board: dict[str, Any]) -> dict[str, Any]:
     rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     row = next((row for row in rows if row.get("found")), rows[0] if rows else None)
     return {**row, "metric": board.get("metric")} if row else {}
+
+
+def _text(value: Any) -> str | None:
+    return value[:MAX_TEXT] if isinstance(value, str) else None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if is_number(value) else None
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and is_number(value) else None
 
 
 def _read_values(file: Path) -> dict[str, Any]:
