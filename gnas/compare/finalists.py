@@ -33,7 +33,8 @@ from gnas.training.loop import Record
 
 FOUND = "gnas"  # the name of the best found network in every run
 SO_FAR = "so_far"  # a setting of trainings that a race has not finished: the epochs they have
-PAUSE = 10.0  # seconds between two times that the leaders are kept
+PAUSE = 10.0  # seconds between two times that the leaders are kept, at least
+SHARE = 0.02  # of the time, at most, goes into keeping them
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,15 @@ class LeaderKeeper:
         self.run, self.benchmark, self.seed, self.device = run, benchmark, seed, device
         self.latest: tuple[Sequence[Record], TrainConfig] | None = None
         self.kept: list[tuple[str, int]] = []
-        self.time = 0.0
+        self.due = 0.0
 
     def __call__(self, leaders: Sequence[Record], config: TrainConfig) -> None:
         self.latest = leaders, config
-        if time.monotonic() - self.time >= PAUSE:
+        begin = time.monotonic()
+        if begin >= self.due:
             self.keep()
+            now = time.monotonic()
+            self.due = now + max(PAUSE, (now - begin) / SHARE)
 
     @distributed.by_first
     def keep(self) -> None:
@@ -148,7 +152,7 @@ class LeaderKeeper:
         task = self.benchmark.task
         rows.sort(key=lambda row: row.mean, reverse=task.higher_is_better)
         Leaderboard(self.benchmark.name, task.metric, tuple(rows)).save(self.run.path)
-        self.kept, self.time = now, time.monotonic()
+        self.kept = now
 
     def _keep_one(self, one: Finalist, config: TrainConfig) -> Record:
         """Write the selected weights of a training that goes on, and its figures; returns these."""

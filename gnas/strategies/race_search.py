@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gnas.strategies.race import Race
 
 SPENT = 0.96  # share of the time that a race plans with; the rest is for what cannot be planned
-FINALS = 0.6  # share of the time for the trainings to the end, by which their epochs are chosen
+FINALS = 0.5  # share of the time for the trainings to the end, by which their epochs are chosen
 SHORT = 600.0  # seconds: below them a race has no supernets, and one found network is trained to the end
 SPEED_SHARE = 0.01  # of the time: so long the speed of the first network is measured
 AT_LEAST = 3  # candidates that are tried whatever they cost: two hand-made ones and a found one
@@ -129,7 +129,10 @@ class RaceSearch:
         return self._plan_round()
 
     def _plan_round(self) -> list[BriefTraining]:
-        """Promotions first, then new candidates, as far as the budget reaches; then the trainings to the end."""
+        """Promotions first, then new candidates, as far as the budget reaches; then the trainings to the end.
+
+        What a limit of time leaves after them goes to further promotions and candidates.
+        """
         self.round_begin = len(self.history)
         wanted = [
             BriefTraining(one.candidate, one.epochs, self.standing.next_end(one), one.ends)
@@ -141,7 +144,10 @@ class RaceSearch:
         for one in wanted:
             if self._affordable([*planned, one]) or len(self.standing.entries) + len(planned) < AT_LEAST:
                 planned.append(one)
-        return planned or self._plan_finals()
+        planned = planned or self._plan_finals()
+        if planned or self.settings.max_seconds is None:
+            return planned
+        return [one for one in wanted[:1] if self._affordable([one], reserve=False)]
 
     def _propose(self, count: int) -> list[BriefTraining]:
         """New candidates, as many as the number of trials allows."""
@@ -175,11 +181,12 @@ class RaceSearch:
     def _plan_finals(self) -> list[BriefTraining]:
         """The trainings of the finalists: of the best one to the last epoch, of the others as far as there is time."""
         planned: list[BriefTraining] = []
+        none_ended = not any(one.epochs >= one.ends[-1] for one in self.standing.ranked())
         for place, entry in enumerate(self.standing.finalists(self.finals)):
             ends = sorted({end for end in entry.ends if end > entry.epochs}, reverse=True)
             for end in ends if self.settings.max_seconds is not None else ends[:1]:
                 one = BriefTraining(entry.candidate, entry.epochs, end, entry.ends)
-                always = place == 0 and self.settings.max_epochs is None
+                always = place == 0 and none_ended and self.settings.max_epochs is None
                 if always or self._affordable([*planned, one], reserve=False):
                     planned.append(one)
                     break

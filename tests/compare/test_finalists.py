@@ -72,6 +72,7 @@ def test_a_stopped_job_resumes_to_the_same_result(count: int, whole: Discovery, 
 
 def test_a_killed_race_leaves_networks_that_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finalists, "PAUSE", 0.0)
+    monkeypatch.setattr(finalists, "SHARE", 1e9)
 
     class Killed(BaseException):
         pass
