@@ -70,18 +70,24 @@ def main() -> None:
 
 
 def compare_encodings(chosen: argparse.Namespace, rows: Rows) -> None:
-    """A row for each dataset, split, encoding and network; splits of TU folders are stratified."""
+    """A row for each dataset, split, encoding and network."""
     for dataset in chosen.datasets:
         for split in chosen.splits:
-            if (chosen.data / dataset).is_dir():
-                whole = gnas.load(chosen.data / dataset, name=dataset, split="stratified", seed=split)
-            else:
-                whole = gnas.load(write_split(chosen.data / f"{dataset}.csv", split, chosen.work), name=dataset)
-            for encodings in chosen.encodings:
-                benchmark = with_encodings(whole, encodings, None)
+            file = (chosen.packed or chosen.pack or chosen.work) / f"{dataset}-{split}-plain.safetensors"
+            if chosen.packed is None:
+                save_benchmark(load_plain(chosen, dataset, split), file)
+            for encodings in () if chosen.pack else chosen.encodings:
+                benchmark = with_encodings(load_benchmark(file), encodings, None)
                 for network in chosen.networks:
                     found = measure_network(benchmark, network, chosen)
                     rows.add(dataset=dataset, split=split, input=f"all columns, {encodings}", **found)
+
+
+def load_plain(chosen: argparse.Namespace, dataset: str, split: int) -> Benchmark:
+    """All columns without encodings; splits of TU folders are stratified."""
+    if (chosen.data / dataset).is_dir():
+        return gnas.load(chosen.data / dataset, name=dataset, split="stratified", seed=split)
+    return gnas.load(write_split(chosen.data / f"{dataset}.csv", split, chosen.work), name=dataset)
 
 
 def reduce_input(benchmark: Benchmark, name: str) -> Benchmark:

@@ -19,6 +19,7 @@ import time
 
 import torch
 import torch.nn.functional as F
+import yaml
 from rows import Rows, parser
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -58,6 +59,7 @@ def arguments() -> argparse.Namespace:
     words.add_argument("--seconds", type=float, default=165.0, help="limit of the race")
     words.add_argument("--seeds", type=int, nargs="+", default=[41], help="of our trainings")
     words.add_argument("--pyg-seeds", type=int, nargs="+", default=[41, 95, 12])
+    words.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="other settings of both searches")
     words.add_argument("--threads", type=int, default=2)
     return words.parse_args()
 
@@ -80,6 +82,9 @@ def measure_search(graph: Data, search: str, chosen: argparse.Namespace) -> list
         settings = Settings.resolve("wide", seeds=tuple(chosen.seeds), baselines=("gcn",), search=limit)
     else:
         settings = Settings.resolve("fast", seeds=tuple(chosen.seeds), baselines=("gcn",))
+    settings = settings.changed(
+        {name: yaml.safe_load(value) for name, _, value in (one.partition("=") for one in chosen.set)}
+    )
     with tempfile.TemporaryDirectory() as folder:
         benchmark = gnas.load(graph, name="one graph")
         board = discover(benchmark, settings, f"{folder}/run", device=chosen.device).leaderboard

@@ -15,7 +15,7 @@ from gnas.data.benchmark import Benchmark
 from gnas.data.cache import cached_arrays
 from gnas.errors import InputError, choose
 from gnas.graph import GraphSet
-from gnas.model.encodings import DENSE_NODES, check_sizes, fill_encodings
+from gnas.model.encodings import DENSE_NODES, check_sizes, fill_encodings, walks_fit
 from gnas.model.structure import AUTO, MEASURES, NONE, compute_moments, find_varying, parse_measures
 from gnas.model.task import Task
 
@@ -26,6 +26,7 @@ COLUMNS = {
 }  # encodings of several columns, and how many if no number is set
 MOST_COLUMNS = 256
 SMALL_NODES = 200  # auto: graphs of at most this many nodes have walks
+FEW_LARGE = 0.01  # auto: share of larger graphs that does not matter
 CACHE_WORK = 2e10  # multiplications, some ten seconds: encodings that took longer are kept on disk
 _VERSION = 1  # part of every key of the cache: raise it when encodings are computed in another way
 
@@ -72,15 +73,17 @@ def choose_encodings(benchmark: Benchmark) -> EncodingChoice:
     """The rule of ``auto``, which docs/own-data.md states.
 
     Nothing where neighbours are sampled. Else the measures that differ from node to node; walks of nodes and of edges where
-    no graph is larger than ``SMALL_NODES``.
+    at most one graph in a hundred is larger than ``SMALL_NODES``.
     """
     if benchmark.train.sample_neighbors:
         return EncodingChoice()
     measures = find_varying(benchmark.train)
-    largest = max(int(graphs.node_counts.max()) for graphs in benchmark.splits().values())
-    if largest > SMALL_NODES:
+    steps, splits = COLUMNS["walks"], benchmark.splits().values()
+    nodes, edges = (torch.cat([getattr(graphs, name) for graphs in splits]) for name in ("node_counts", "edge_counts"))
+    few = int((nodes > SMALL_NODES).sum()) <= FEW_LARGE * len(nodes)
+    if not few or not walks_fit(nodes, edges, steps):
         return EncodingChoice(measures)
-    return EncodingChoice(measures, walks=COLUMNS["walks"], edge_walks=COLUMNS["edge_walks"])
+    return EncodingChoice(measures, walks=steps, edge_walks=COLUMNS["edge_walks"])
 
 
 def with_encodings(benchmark: Benchmark, encodings: Requested = None, structure: Requested = None) -> Benchmark:
