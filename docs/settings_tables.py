@@ -17,6 +17,7 @@ from gnas.strategies.darts import Darts
 from gnas.strategies.evolution import Evolution
 from gnas.strategies.gradient import GradientSettings
 from gnas.strategies.graphnas import GraphNAS
+from gnas.strategies.race import Race
 from gnas.strategies.random import RandomSearch
 
 PAGE = Path(__file__).with_name("settings.md")
@@ -73,6 +74,7 @@ TABLES = {
     **{group: (lambda group=group: group_table(group)) for group in GROUPS},
     "gradient": lambda: options_table(GradientSettings),
     "darts": lambda: options_table(Darts, GradientSettings),
+    "race": lambda: options_table(Race, RandomSearch),
     "trials": lambda: options_table(RandomSearch),
     "evolution": lambda: options_table(Evolution, RandomSearch),
     "graphnas": lambda: options_table(GraphNAS, RandomSearch),

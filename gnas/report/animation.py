@@ -170,7 +170,7 @@ def _revealed(content: str, frame: _Frame) -> str:
     full, end = WIDTH, f"{frame.moment(frame.last):.4f}"
     animate = (
         f'<animate attributeName="width" values="{LEFT - 8:g};{LEFT + PLOT_WIDTH + 10:g};{full:g}" '
-        f'keyTimes="0;{end};1" dur="{SECONDS + PAUSE:g}s" repeatCount="indefinite"/>'
+        f'keyTimes="0;{end};1" dur="{SECONDS + PAUSE:g}s" begin="-{SECONDS:g}s" repeatCount="indefinite"/>'
     )
     clip = f'<clipPath id="passed"><rect width="{full:g}" height="{HEIGHT:g}">{animate}</rect></clipPath>'
     return f'<defs>{clip}</defs><g clip-path="url(#passed)">{content}</g>'
@@ -217,7 +217,7 @@ def _during(content: str, start: float, end: float) -> str:
     values, keys = ";".join(value for value, _ in times), ";".join(f"{moment:.4f}" for _, moment in times)
     animate = (
         f'<animate attributeName="opacity" values="{values}" keyTimes="{keys}" calcMode="discrete" '
-        f'dur="{SECONDS + PAUSE:g}s" repeatCount="indefinite"/>'
+        f'dur="{SECONDS + PAUSE:g}s" begin="-{SECONDS:g}s" repeatCount="indefinite"/>'
     )
     return f'<g opacity="{int(last)}">{animate if len(times) > 1 else ""}{content}</g>'
 
