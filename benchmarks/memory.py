@@ -8,7 +8,8 @@ Steps are those of the preset ``wide`` on random graphs of PATTERN's sizes with 
 ``search`` is a step of the supernet. ``training`` is one of GatedGCN+ and of a network with every kind of message, both with
 edge states that every cell updates and a feed-forward layer after each cell.
 
-``peak_mb`` is the peak allocated on a GPU, the data included (``reserved_mb``: what the process holds). ``kept_mb``, on a
+``peak_mb`` is the peak allocated on a GPU by steps and evaluation of 64 graphs, the data included (``reserved_mb``: what
+the process holds). ``kept_mb``, on a
 CPU, is what the forward pass keeps for the backward pass: it is linear in the edges, so a small batch tells the rest.
 ``recompute``: whether the backward pass computes messages again (``auto``: those of large batches).
 """
@@ -69,6 +70,7 @@ def measure(
     ready = prepare(name, cells, benchmark, device, chosen)
     kept = count_kept(ready) if device.type == "cpu" else ""
     milliseconds = work.milliseconds(ready, device, chosen.budget)
+    work.milliseconds(work.evaluation(ready), device, chosen.budget / 4)
     peak, reserved = peaks(device) if device.type == "cuda" else ("", "")
     del ready
     collect(device)

@@ -19,6 +19,7 @@ from gnas.model.build import build_network
 from gnas.strategies import Darts, Evolution, RandomSearch, SearchProblem, SingleLevel
 from gnas.strategies.base import SearchContext
 from gnas.strategies.gradient import DECIDED
+from gnas.strategies.race_supernets import train_supernets
 from gnas.strategies.single_level import SingleLevelSearch
 
 SPACE = SearchSpace(
@@ -70,6 +71,16 @@ def test_the_depth_search_over_messages() -> None:
     assert found.genotype in SPACE
     assert found.trajectory[0] == 3
     assert found.depth == found.genotype.depth()
+
+
+def test_a_race_goes_on_without_a_supernet_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: SingleLevelSearch, *_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(SingleLevelSearch, "_step", fail)
+    bench = with_bonds()
+    problem = SearchProblem(bench.train, bench.val, bench.task, SPACE, 4, 2)
+    assert train_supernets(problem, SearchContext(), gnas.TrainConfig(batch_size=6), 1, 5).genotypes == ()
 
 
 class Collapsing(SingleLevelSearch):
