@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATv2Conv, GINEConv, PNAConv, ResGatedGraphConv
 
-from gnas.arch import gap
+from gnas.arch.genotype import Link
 from gnas.arch.hand_made import HandMade
 from gnas.arch.recipes import RECIPES, recipe
 from gnas.arch.space import SearchSpace
@@ -177,20 +177,25 @@ def test_recipes_are_built_by_name_and_from_their_description(name: str) -> None
 
 @every
 def test_recipes_are_in_the_space(name: str) -> None:
-    """Brought to as many nodes as the space has, the cell of each recipe can be found."""
-    found = recipe(name, 1)
+    """With ``identity``, which without a transform is ``skip``, each is a genotype of the space and the same network."""
+    found = recipe(name, 2)
+    links = [Link(k.source, k.target, k.operation.replace("skip", "identity")) for k in found[0].links]
+    cell = dataclasses.replace(found[0], links=tuple(links))
+    same = dataclasses.replace(found, cells=(cell,) * 2)
     space = SearchSpace(
-        6,
-        6,
+        cell.nodes,
+        cell.outputs,
         variant="bare",
         messages=("plain", "edge", "gated", "attention", "pair"),
         aggregators=("identity", "mean", "sum", "max", "symmetric", "std"),
         stack=StackSpace(ffn=(True, False), mlp=(1, 2), edges=("kept", "updated")),
     )
-    assert found.stack in space.stack
-    names = {link.operation for link in found[0].links if found[0].level(link.target) == 2} - {"skip"}
-    assert names <= set(space.second_level)
-    assert gap.genotype(found.formulas(), variant="bare")[0] == found[0]
+    assert same in space
+    ours, theirs = (Network(one, BONDS, CHANNELS).double().eval() for one in (same, found))
+    ours.load_state_dict(theirs.state_dict())
+    attr = torch.zeros(EDGES.size(1), 2).long()
+    batch = GraphBatch.from_edges(torch.arange(NODES)[:, None] % 5, EDGES, edge_attr=attr)
+    assert_near(ours(batch), theirs(batch), 1e-12)
 
 
 def test_all_names() -> None:
