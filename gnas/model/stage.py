@@ -208,11 +208,11 @@ class Stage(nn.Module):
         """The values of the targets if nothing follows the operations or weighs them: no stack is made of the results."""
         stacks: Stacks = {}
         simple = {kind for kind, operation in self.kinds.items() if type(operation) is Identity}
-        found: dict[str, Sequence[Tensor]] = {kind: [nodes[s] for s in self.sources[kind]] for kind in simple}
+        found: dict[str, Sequence[Tensor] | Tensor] = {kind: [nodes[s] for s in self.sources[kind]] for kind in simple}
         found.update(self._plain(nodes, x, batch, stacks, simple))
         for name, message in self.messages.items():
             plan = self.plans[name]
-            sent = _stack(nodes, [source for source, _ in plan.links], {} if stacks is None else stacks)
+            sent = _stack(nodes, [source for source, _ in plan.links], stacks)
             reduced = cast(Message, message).reduced(sent, cast(Related, related), plan.wanted)
             found[name] = [reduced[one] for one in plan.wanted]
         values: dict[int, Tensor] = {}
