@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 
 import torch
 
 from gnas.run.protocol import GROWTH
-from gnas.training.engine import WARMUP
 from gnas.training.loop import steps_per_epoch
 from gnas.training.train import Trainer
 
@@ -15,21 +15,21 @@ FORWARD = 0.35  # time of a batch in evaluation, in training steps
 
 
 def measure_epoch(trainer: Trainer, limit: float, most_steps: int = 10**9) -> float:
-    """Seconds of an epoch with its evaluation, from the first steps of ``trainer``: for ``limit`` seconds, at least one."""
-    steps, done = trainer.steps(), 0
-    device = trainer.engine.device
-    for _ in range(2 * (WARMUP + 1) if trainer.engine.graphs else 1):  # the first ones are slower
-        next(steps, None)
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    """Seconds of an epoch with its evaluation, from the first steps of ``trainer``: for ``limit`` seconds, at least one.
+
+    The median of the steps counts: on a GPU the first steps of every batch shape are slow, until they are recorded.
+    """
+    steps, device, times = trainer.steps(), trainer.engine.device, list[float]()
+    next(steps, None)  # the first one is slower
     begin = time.perf_counter()
-    while done < most_steps and next(steps, steps) is None:
-        done += 1
+    while len(times) < most_steps and next(steps, steps) is None:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        times.append(time.perf_counter() - begin - sum(times))
         if time.perf_counter() - begin >= limit:
             break
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return (time.perf_counter() - begin) / max(done, 1) * _count_steps(trainer)
+    each = statistics.median(times) if times else time.perf_counter() - begin
+    return each * _count_steps(trainer)
 
 
 def _count_steps(trainer: Trainer) -> float:
