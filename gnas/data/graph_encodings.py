@@ -27,7 +27,7 @@ COLUMNS = {
 MOST_COLUMNS = 256
 SMALL_NODES = 200  # auto: graphs of at most this many nodes have walks
 FEW_LARGE = 0.01  # auto: share of larger graphs that does not matter
-CACHE_WORK = 2e10  # multiplications, some ten seconds: encodings that took longer are kept on disk
+CACHE_WORK = 2e9  # multiplications, some seconds: encodings that took longer are kept on disk
 _VERSION = 1  # part of every key of the cache: raise it when encodings are computed in another way
 
 Requested = str | Sequence[str] | None  # as a caller writes it

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import small
 import torch
+from torch_geometric.data import Data
 
 import gnas
 from gnas.data import graph_encodings
@@ -91,6 +92,14 @@ def test_auto_leaves_walks_out_of_large_graphs(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(graph_encodings, "SMALL_NODES", 20)
     task = gnas.load("cluster-mini", encodings="auto").task
     assert (task.structure, task.walks, task.edge_walks) == (("size", "degree"), 0, 0)
+
+
+@pytest.mark.parametrize(("large", "walks"), [(1, 20), (3, 0)])
+def test_one_large_graph_in_a_hundred_does_not_turn_walks_off(large: int, walks: int) -> None:
+    ring, big = (torch.stack([torch.arange(n), torch.arange(n).roll(1)]) for n in (5, 201))
+    edges = [big] * large + [ring] * (120 - large)
+    graphs = [Data(x=torch.ones(e.size(1), 1), edge_index=e, y=torch.tensor([k / 7])) for k, e in enumerate(edges)]
+    assert graph_encodings.choose_encodings(gnas.load(graphs)).walks == walks
 
 
 def test_sampled_neighbourhoods_carry_the_encodings_of_the_whole_graph() -> None:
