@@ -5,6 +5,7 @@ The paper's approximations of older networks are ``gap.ZOO``.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 
 from gnas.arch.architecture import Architecture
@@ -41,6 +42,7 @@ RECIPES = {
 }
 
 
+@functools.cache  # a race compares every draw with all of them
 def recipe(name: str, num_cells: int = 4) -> Genotype:
     """The genotype of a hand-made network of today, with the same cell ``num_cells`` times.
 

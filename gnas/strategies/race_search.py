@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -134,37 +135,35 @@ class RaceSearch:
         What a limit of time leaves after them goes to further promotions and candidates.
         """
         self.round_begin = len(self.history)
-        wanted = [
-            BriefTraining(one.candidate, one.epochs, self.standing.next_end(one), one.ends)
-            for one in self.standing.promotable()
-        ]
-        wanted = wanted[: self.settings.round_size]
-        wanted += self._propose(self.settings.round_size - len(wanted))
-        planned: list[BriefTraining] = []
-        for one in wanted:
+        planned, later = list[BriefTraining](), list[BriefTraining]()
+        for one in islice(self._wanted(), self.settings.round_size):
             if self._affordable([*planned, one]) or len(self.standing.entries) + len(planned) < AT_LEAST:
                 planned.append(one)
+            else:
+                later.append(one)
+                if one.begin == 0:
+                    break  # another new candidate would cost as much
         planned = planned or self._plan_finals()
         if planned or self.settings.max_seconds is None:
             return planned
-        return [one for one in wanted[:1] if self._affordable([one], reserve=False)]
+        return [one for one in later[:1] if self._affordable([one], reserve=False)]
 
-    def _propose(self, count: int) -> list[BriefTraining]:
-        """New candidates, as many as the number of trials allows."""
+    def _wanted(self) -> Iterator[BriefTraining]:
+        """Promotions, then new candidates, as many as the number of trials allows."""
+        for one in self.standing.promotable():
+            yield BriefTraining(one.candidate, one.epochs, self.standing.next_end(one), one.ends)
         tried, known = self.standing.tried(), {*self.standing.entries, *self.left_out}
-        found = list[BriefTraining]()
         limited = self.settings.max_seconds is None
-        while len(found) < count and not (limited and len(known) >= self.settings.trials):
+        while not (limited and len(known) >= self.settings.trials):
             candidate = propose_candidate(self.space, tried, known, len(known), self.context.seed)
             if candidate is None:
-                break
+                return
             known.add(candidate.id)
             ends = self._choose_ends(candidate)
             if self._is_too_slow(candidate, ends):
                 self.left_out.add(candidate.id)
             else:
-                found.append(BriefTraining(candidate, 0, ends[0], ends))
-        return found
+                yield BriefTraining(candidate, 0, ends[0], ends)
 
     def _choose_ends(self, candidate: RaceCandidate) -> tuple[int, ...]:
         """The ends of a candidate's rungs. With a limit of time they depend on its speed: all have the same time."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import torch
 
 from gnas.arch.genotype import CellGenotype, Genotype, Link
@@ -11,16 +13,19 @@ from gnas.strategies.base import SearchProblem
 
 def most_weights(problem: SearchProblem) -> int:
     """Weights of the heaviest network of the space: as many live links as can be, its heaviest operations on them."""
-    space, found = problem.space, []
+
+    def count(name: str, second: str, cells: int) -> int:
+        first = [Link(k - 1, k, name) for k in range(1, n + 1)]  # a chain: its end keeps all of it alive
+        middle = [Link(k, n + k, second) for k in range(1, n + 1)]
+        last = [Link(2 * n + 1 - min(k, n), 2 * n + k, name) for k in range(1, m + 1)]
+        cell = CellGenotype(n, m, (*first, *middle, *last), space.output)
+        genotype = Genotype((cell,) * cells, space.variant)
+        with torch.device("meta"):  # counted, not allocated
+            return Network(genotype, problem.task, problem.channels, operations=problem.operations).num_weights()
+
+    space = problem.space
     n, m = space.nodes, space.outputs
-    for name in (name for name in space.filters if name != "zero"):
-        for second in space.second_level:
-            first = [Link(k - 1, k, name) for k in range(1, n + 1)]  # a chain: its end keeps all of it alive
-            middle = [Link(k, n + k, second) for k in range(1, n + 1)]
-            last = [Link(2 * n + 1 - min(k, n), 2 * n + k, name) for k in range(1, m + 1)]
-            cell = CellGenotype(n, m, (*first, *middle, *last), space.output)
-            genotype = Genotype((cell,) * problem.num_cells, space.variant)
-            with torch.device("meta"):  # counted, not allocated
-                network = Network(genotype, problem.task, problem.channels, operations=problem.operations)
-            found.append(network.num_weights())
-    return max(found)
+    names = [name for name in space.filters if name != "zero"]
+    choices = list(product(names, space.second_level))
+    heaviest = max(choices, key=lambda one: count(*one, 1)) if len(choices) > 1 else choices[0]
+    return count(*heaviest, problem.num_cells)
