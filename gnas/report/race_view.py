@@ -95,7 +95,8 @@ def _focus(panel: object, racers: list[Racer], metric: str) -> None:
 
 def racers_table(racers: list[Racer], metric: str, most: int = 12) -> Table[Racer]:
     """The best candidates with what became of them."""
-    dropped = sum(one.state in ("dropped", "failed") for one in racers)
+    ended = any(one.state == "trained to the end" for one in racers)
+    left = sum(one.state != "trained to the end" if ended else one.state in ("dropped", "failed") for one in racers)
     columns = (
         Column[Racer]("candidate", "title"),
         Column[Racer]("from", "origin"),
@@ -108,5 +109,6 @@ def racers_table(racers: list[Racer], metric: str, most: int = 12) -> Table[Race
         Column[Racer]("state", "state"),
     )
     shown = racers[:most]
-    caption = f"{len(shown)} of {len(racers)} candidates, best first. {dropped} are dropped."
+    what = "were not trained to the end" if ended else "are dropped"
+    caption = f"{len(shown)} of {len(racers)} candidates, best first. {left} {what}."
     return Table(columns, shown, caption)
