@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from gnas.errors import InputError, choose, located
+from gnas.formats import add_format, check_format, check_version
 
 MAX_BYTES = 1_000_000
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")  # how a text begins that a spreadsheet may run
@@ -108,8 +109,8 @@ def check_inside(folder: str | Path) -> None:
 
 
 def write_json(path: str | Path, value: Any) -> Path:
-    """Write a value as JSON in the same way, indented to be read."""
-    return write_atomic(path, json.dumps(value, indent=2) + "\n")
+    """Write a value as JSON in the same way, indented to be read; a file of a run names its form."""
+    return write_atomic(path, json.dumps(add_format(Path(path).stem, value), indent=2) + "\n")
 
 
 def format_csv(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
@@ -168,17 +169,18 @@ def parse_yaml(text: str, source: str, typed: bool = False) -> object:
 
 
 def read_config(path: str | Path, *, follow: bool = True) -> dict[str, Any]:
-    """Settings by name as :func:`dump_config` wrote them."""
+    """Settings by name as :func:`dump_config` wrote them, of this version of gnas or an earlier one."""
     found = parse_yaml(read_text(path, follow=follow), str(path), typed=True)
     if not isinstance(found, dict):
         raise InputError(f"{path}: expected settings by name")
-    return found
+    checked: dict[str, Any] = check_format(found, str(path))
+    return checked
 
 
 def read_json(path: str | Path, *, follow: bool = True) -> Any:
-    """The value of a JSON file."""
+    """The value of a JSON file, of this version of gnas or an earlier one."""
     try:
-        return json.loads(read_bytes(path, follow=follow))
+        return check_format(json.loads(read_bytes(path, follow=follow)), str(path))
     except InputError:
         raise
     except (ValueError, RecursionError):
@@ -250,6 +252,9 @@ def of_format(value: object, name: str, keys: Iterable[str], versions: Sequence[
     """``value`` if it is a document of this format in one of these versions, with these keys."""
     document = mapping(value, ("format", "version"), others=True)
     choose(short(document["format"]), (name,), "file format")
+    if re.fullmatch(r"\d{1,6}", str(document["version"])):
+        kind, newest = name.removeprefix("gnas-"), int(versions[-1])
+        check_version(kind, int(document["version"]), newest, "", document.get("written_by"))
     choose(short(document["version"]), versions, f"{name} version")
     return mapping(document, ("format", "version", *keys))
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gnas.errors import InputError
 from gnas.files import open_regular, read_bytes, write_atomic
+from gnas.formats import check_version
 
 
 def write_tensors(path: str | Path, form: str, text: str, tensors: Mapping[str, Tensor]) -> Path:
@@ -36,6 +37,7 @@ def read_tensors(path: str | Path, form: str, noun: str) -> tuple[str, dict[str,
         tensors = parse_tensors(data)
         meta = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
         if meta.get("format") != form:
+            _check_newer(str(meta.get("format")), form, str(path))
             raise InputError(f"{path}: not a gnas {noun}")
         if meta.get("digest") != _digest(tensors, meta["state"]):
             raise InputError(f"{path}: damaged {noun} (its content does not match its digest)")
@@ -46,6 +48,13 @@ def read_tensors(path: str | Path, form: str, noun: str) -> tuple[str, dict[str,
         raise
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError) as error:
         raise InputError(f"{path}: damaged {noun} ({str(error).splitlines()[0][:120]})") from None
+
+
+def _check_newer(found: str, form: str, where: str) -> None:
+    """An error that names the cause if the file has the same form in a later version."""
+    (name, _, newest), (other, _, version) = form.rpartition("-"), found.rpartition("-")
+    if other == name and version.isdecimal():
+        check_version(name.removeprefix("gnas-"), int(version), int(newest), where)
 
 
 def read_digest(path: str | Path) -> str:

@@ -17,6 +17,7 @@ ORDER = [
     *(
         "printed",
         "errors",
+        "formats",
         "fields",
         "files",
         "owners",
@@ -32,7 +33,7 @@ ORDER = [
     *("data", "run"),
     *("training", "jobs", "strategies", "compare", "workflow", "folds", "cost", "use", "report", "paper", "cli"),
 ]
-TORCH_FREE = ("printed", "errors", "fields", "files", "owners", "leases", "arch")  # what a network is, as values
+TORCH_FREE = ("printed", "errors", "formats", "fields", "files", "owners", "leases", "arch")  # what a network is, as values
 
 
 def files() -> list[Path]:

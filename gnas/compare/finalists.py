@@ -20,6 +20,7 @@ from gnas.arch.hand_made import HandMade
 from gnas.compare.networks import Candidate, Training, make_row
 from gnas.data.benchmark import Benchmark
 from gnas.files import dump_config, write_atomic
+from gnas.formats import add_format
 from gnas.run import checkpoint
 from gnas.run.folder import Run
 from gnas.run.layout import CONFIG, GENOTYPE, RESULT, TRAINED, WEIGHTS, list_networks, list_trainings
@@ -50,17 +51,18 @@ class Finalist:
     def from_record(record: Mapping[str, Any]) -> Finalist:
         """Read one of ``SearchResult.finalists``."""
         raced = RaceCandidate.from_dict(record["candidate"])
-        whole = record.get("training", {}).get("epochs")  # a limit of time gives each candidate epochs by its speed
-        entry = replace(as_entry(raced), epochs=None if whole is None else int(whole))
+        ends = tuple(map(int, record.get("training", {}).get("ends", ())))  # races from before have none
+        entry = replace(as_entry(raced), ends=ends)
         return Finalist(entry, str(record["id"]), int(record["epochs"]), float(record["val_metric"]))
 
     def as_trained(self) -> Finalist:
         """The same as a training that ends where it is: for more there was no time."""
-        whole = self.entry.epochs
-        if whole is None or self.epochs >= whole:
+        ends = self.entry.ends
+        if not ends or self.epochs >= ends[-1]:
             return self
-        remark = f"{self.entry.remark}; {self.epochs} of {whole} epochs, for more there was no time"
-        return replace(self, entry=replace(self.entry, epochs=self.epochs, remark=remark))
+        remark = f"{self.entry.remark}; {self.epochs} of {ends[-1]} epochs, for more there was no time"
+        reached = tuple(end for end in ends if end < self.epochs)
+        return replace(self, entry=replace(self.entry, ends=(*reached, self.epochs), remark=remark))
 
 
 def as_entry(raced: RaceCandidate) -> Candidate:
@@ -107,7 +109,7 @@ def take_over(finalist: Finalist, training: Training, search: Path) -> None:
     temporary = target.with_name(f".{target.name}")
     shutil.rmtree(temporary, ignore_errors=True)
     shutil.copytree(source, temporary, ignore=lambda _, names: [one for one in names if one.startswith(".")])
-    write_atomic(temporary / CONFIG, dump_config(training.settings()))
+    write_atomic(temporary / CONFIG, dump_config(add_format("run", training.settings())))
     shutil.rmtree(target, ignore_errors=True)
     temporary.rename(target)
 

@@ -27,6 +27,7 @@ from gnas.arch.architecture import Architecture, load_genotype
 from gnas.arch.genotype import Genotype
 from gnas.errors import InputError
 from gnas.files import check_inside, dump_config, open_regular, write_atomic, write_json
+from gnas.formats import add_format
 from gnas.leases import FileSlot, Held, Lease
 from gnas.run import checkpoint, layout
 from gnas.run.record import (
@@ -170,7 +171,7 @@ class Run:
                 config = self._check_same(config)
             elif known:
                 self._clear()
-            write_atomic(self.path / layout.CONFIG, dump_config(config))
+            write_atomic(self.path / layout.CONFIG, dump_config(add_format("run", config)))
         except BaseException:
             self.close()  # a traceback may keep this object alive: the folder must not stay locked with it
             raise
@@ -353,7 +354,7 @@ def copy_training(source: Path, target: Path, config: dict[str, Any]) -> None:
     for file in source.iterdir():
         if file.is_file() and not file.name.startswith("."):
             shutil.copyfile(file, temporary / file.name)
-    write_atomic(temporary / layout.CONFIG, dump_config(config))
+    write_atomic(temporary / layout.CONFIG, dump_config(add_format("run", config)))
     temporary.rename(target)
 
 

@@ -17,6 +17,7 @@ from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.files import check_inside, read_bytes, read_config, read_json
+from gnas.formats import NewerFormat
 from gnas.run import layout
 from gnas.run.layout import run_state
 from gnas.run.leaderboard import Leaderboard
@@ -58,6 +59,8 @@ def read_run_json(folder: Path, name: str, keys: Iterable[str] = ()) -> Any:
     file = folder / f"{name}.json"
     try:
         value = read_json(file, follow=False) if file.exists() else None
+    except NewerFormat:
+        raise
     except InputError as error:
         raise InputError(f"{error}; remove it and resume the run") from None
     missing = [key for key in keys if value is not None and (not isinstance(value, dict) or key not in value)]

@@ -19,6 +19,7 @@ from gnas.arch.stack import EDGE_STATES, READOUTS, StackSpace
 from gnas.errors import InputError, choose, located
 from gnas.fields import SWITCHES, check_fields, convert_fields, field_kinds, setting
 from gnas.files import parse_yaml, read_text
+from gnas.formats import check_format
 from gnas.run.protocol import TrainConfig
 
 GRADIENT = ("single-level", "darts", "darts1", "darts2")  # they share their options
@@ -521,7 +522,8 @@ def read_command(path: str | Path) -> dict[str, Any]:
     found = parse_yaml(read_text(file), str(file))
     if not isinstance(found, dict):
         raise InputError(f"{file}: expected settings by name, such as 'space: {{cells: 4}}'")
-    return found
+    checked: dict[str, Any] = check_format(found, str(file))
+    return checked
 
 
 def _data_option(name: str, value: Any) -> Any:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gnas.errors import InputError, choose, located
 from gnas.files import write_atomic
+from gnas.formats import add_format
 from gnas.model.baselines import BASELINES
 from gnas.model.baselines.recipes import list_recipes
 from gnas.model.ensemble import Ensemble
@@ -92,7 +93,7 @@ def _describe_export(info: TrainedInfo, versions: Mapping[str, str]) -> str:
     """The content of model.json."""
     results = [{**result.to_dict(), "seed": number} for number, result in sorted(info.results.items())]
     origin = {"name": info.name, "seed": info.seed, "results": results, "versions": versions}
-    return json.dumps({**info.description, "exported": origin}, indent=2) + "\n"
+    return json.dumps(add_format("model", {**info.description, "exported": origin}), indent=2) + "\n"
 
 
 def ensemble_files(ensemble: Ensemble, info: TrainedInfo) -> Files:

@@ -147,7 +147,7 @@ VALID = Genotype((gated(), CellGenotype(2, 2, DEAD))).to_yaml()
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("version: 1", "version: 3", "unknown gnas-genotype version '3'; choose one of: 1, 2"),
+        ("version: 1", "version: 3", "a later version of gnas wrote it, as version 3 of genotype files"),
         ("format: gnas-genotype", "format: other", "unknown file format 'other'; choose one of: gnas-genotype"),
         ("variant: paper\n", "", "key variant is missing; the keys are format, version, variant, cells, stack"),
         ("variant: paper", "variant: [paper]", "unknown genotype variant"),

@@ -12,7 +12,7 @@ from terminal import Ended, gnas
 from gnas import load_genotype, load_model
 
 KEPT = Path(__file__).parents[1] / "kept"
-VERSIONS = sorted(folder.name for folder in KEPT.iterdir() if folder.is_dir())
+VERSIONS = sorted(folder.name for folder in KEPT.glob("[0-9]*") if folder.is_dir())
 STATES = {
     **dict.fromkeys(("depth", "finished", "graphnas", "strategies"), "finished"),
     **dict.fromkeys(("stopped", "training-stopped"), "stopped"),
