@@ -43,7 +43,7 @@ class Candidate:
         remark: What is not equal about it, if anything.
         lr: Its own learning rate; None: that of the protocol.
         readout: Its own read-out; None: that of the task.
-        epochs: Its own number of epochs; None: that of the protocol.
+        ends: The epochs after which its cosines end, of which the last is its last epoch; empty: those of the protocol.
         own: Builds a network of your own. It can be trained in this process only.
         own_depth: The depth of a network of your own, for the leaderboard.
     """
@@ -57,7 +57,7 @@ class Candidate:
     own_depth: int = 0
     lr: float | None = None
     readout: str | None = None
-    epochs: int | None = None
+    ends: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.architecture is None) == (self.own is None):
@@ -85,7 +85,7 @@ class Candidate:
     def protocol(self, config: TrainConfig) -> TrainConfig:
         """The protocol with its own learning rate and epochs."""
         config = config if self.lr is None else replace(config, lr=self.lr)
-        return config if self.epochs is None else replace(config, epochs=self.epochs)
+        return replace(config, epochs=self.ends[-1], ends=self.ends) if self.ends else config
 
     @property
     def title(self) -> str:

@@ -131,8 +131,13 @@ def _find_differences(before: dict[str, Any], config: dict[str, Any]) -> Iterato
         name = key.removeprefix("settings.")
         later = LATER.get(name.rpartition(".")[2])
         known = saved[key] if key in saved else default_value(name) if later is None else later
-        if known != now.get(key):
+        if _as_saved(known) != _as_saved(now.get(key)):
             yield name, known, now.get(key)
+
+
+def _as_saved(value: Any) -> Any:
+    """A value as a file holds it."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _without_data(config: dict[str, Any]) -> dict[str, Any]:

@@ -42,7 +42,9 @@ class TrainConfig:
         choices=SCHEDULES,
     )
     cycles: int = setting(4, "cosines of `restarts`", at_least=1, at_most=8)
-    ends: tuple[int, ...] = setting((), "epochs after which the cosines of `restarts` end; none: by `cycles`", at_least=1)
+    ends: tuple[int, ...] = setting(
+        (), "epochs after which the cosines of `restarts` end; none: by `cycles`", at_least=1
+    )
     factor: float = setting(0.5, "of the rate on a plateau", at_least=1e-6, at_most=1 - 1e-6)  # 1 would never end
     patience: int = setting(10, "epochs without a lower validation loss before the rate is reduced", at_least=0)
     min_lr: float = setting(1e-5, "a training on a plateau ends below this rate", at_least=0, at_most=1e6)

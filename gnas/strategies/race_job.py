@@ -37,14 +37,16 @@ def race_job(
     candidates: Sequence[RaceCandidate],
     begins: Sequence[int],
     ends: Sequence[int],
-    epochs: Sequence[int],
+    rungs: Sequence[tuple[int, ...]],
     data: TrialData,
     task: Task,
     config: TrainConfig,
     seed: int,
     operations: OperationTypes | None,
 ) -> list[Record]:
-    """Train each candidate from the epoch in ``begins`` to the one in ``ends``, of ``epochs``; returns an outcome for each.
+    """Train each candidate from the epoch in ``begins`` to the one in ``ends``; returns an outcome for each.
+
+    ``rungs`` are the epochs after which the cosines of each candidate end; empty: those of the protocol.
 
     Each candidate has a folder beside that of the job, with its id. On a GPU their steps take turns. The seconds of the outcomes
     are shares of the time by the clock: trainings that overlap do not count it twice.
@@ -54,9 +56,10 @@ def race_job(
     use_precision(config.precision)
     with contextlib.ExitStack() as stack:
         trainings = []
-        for candidate, end, whole in zip(candidates, ends, epochs, strict=True):
-            own = replace(config, lr=candidate.lr, epochs=whole)
-            run = stack.enter_context(open_training(work.folder.parent / candidate.id, candidate, own, seed))
+        for candidate, end, own_ends in zip(candidates, ends, rungs, strict=True):
+            run = stack.enter_context(open_training(work.folder.parent / candidate.id, candidate, config, seed))
+            own = replace(config, lr=candidate.lr)
+            own = replace(own, epochs=own_ends[-1], ends=own_ends) if own_ends else own
             torch.manual_seed(seed)
             model = candidate.build(task, operations)
             stores = data.open_stores(work.device)

@@ -86,6 +86,7 @@ class RaceSearch:
         self.whole_seconds = 0.0  # time of a whole training; 0: all candidates have the same epochs
         self.most_epochs = self.config.epochs
         self.left_out: set[str] = set()  # candidates that are too slow
+        self.finals_planned = False
         short = settings.max_seconds is not None and settings.max_seconds < SHORT
         self.finals = 1 if short else settings.finals
         self.data = TrialData(problem.train, problem.val)
@@ -178,17 +179,34 @@ class RaceSearch:
         return bool(self.whole_seconds) and slow and len(self.left_out) < LEFT_OUT
 
     def _plan_finals(self) -> list[BriefTraining]:
-        """The trainings of the finalists: of the best one to the last epoch, of the others as far as there is time."""
+        """The trainings of the finalists to the last epoch: of the best one always, of the others if there is time."""
+        if self.whole_seconds:
+            return self._plan_timed_finals()
         planned: list[BriefTraining] = []
-        none_ended = not any(one.epochs >= one.ends[-1] for one in self.standing.ranked())
         for place, entry in enumerate(self.standing.finalists(self.finals)):
-            ends = sorted({end for end in entry.ends if end > entry.epochs}, reverse=True)
-            for end in ends if self.settings.max_seconds is not None else ends[:1]:
-                one = BriefTraining(entry.candidate, entry.epochs, end, entry.ends)
-                always = place == 0 and none_ended and self.settings.max_epochs is None
-                if always or self._affordable([*planned, one], reserve=False):
-                    planned.append(one)
-                    break
+            one = BriefTraining(entry.candidate, entry.epochs, entry.ends[-1], entry.ends)
+            always = place == 0 and self.settings.max_epochs is None
+            if one.begin < one.end and (always or self._affordable([*planned, one], reserve=False)):
+                planned.append(one)
+        return planned
+
+    def _plan_timed_finals(self) -> list[BriefTraining]:
+        """Once: the rest of the time is for the best one, and for the best of the other kind if it can catch up.
+
+        It cannot if it is further behind than the best one has gained in its last rung.
+        """
+        finalists = self.standing.finalists(self.finals)
+        if self.finals_planned or not finalists:
+            return []
+        self.finals_planned, leader = True, finalists[0]
+        chosen = [one for one in finalists if one is leader or leader.value - one.value <= leader.gain]
+        planned = []
+        for entry in chosen:
+            more = int(self._time_left() / len(chosen) / max(entry.seconds_per_epoch or 0.0, 1e-6))
+            last = min(entry.epochs + more, self.most_epochs)
+            if last > entry.epochs:
+                ends = (*(min(end, last) for end in entry.ends[:-1]), last)
+                planned.append(BriefTraining(entry.candidate, entry.epochs, last, ends))
         return planned
 
     # -- the budget ----------------------------------------------------------------------------------------------------
@@ -211,10 +229,19 @@ class RaceSearch:
         whole = self.whole_seconds or last * self._epoch_seconds()
         seconds = sum(self._seconds(one) for one in (*planned, *kept)) + missing * whole
         seconds += (s.train_seeds - 1) * 2 * whole  # further seeds of the best found and the best hand-made one
-        elapsed = self._elapsed()
-        working = (elapsed - self.preparation) * self.width
-        around = max(working / self.seconds, 1.0) if self.seconds else 1.0  # checkpoints, other work
-        return elapsed + seconds * around / self.width <= SPENT * s.max_seconds
+        return self._elapsed() + seconds * self._around() / self.width <= SPENT * s.max_seconds
+
+    def _around(self) -> float:
+        """The time that passes for a second of training: there are checkpoints and other work."""
+        working = (self._elapsed() - self.preparation) * self.width
+        return max(working / self.seconds, 1.0) if self.seconds else 1.0
+
+    def _time_left(self) -> float:
+        """Seconds of training that are left of a limit of time, without those of further seeds."""
+        s = self.settings
+        assert s.max_seconds is not None
+        left = (SPENT * s.max_seconds - self._elapsed()) / self._around()
+        return left - (s.train_seeds - 1) * 2 * self.whole_seconds
 
     def _seconds(self, one: BriefTraining) -> float:
         """How long a training will take."""
@@ -328,7 +355,7 @@ class RaceSearch:
             "candidates": [one.candidate for one in group],
             "begins": [one.begin for one in group],
             "ends": [one.end for one in group],
-            "epochs": [one.ends[-1] for one in group],
+            "rungs": [one.ends if self.whole_seconds else () for one in group],
             "data": self.data,
             "task": self.problem.task,
             "config": self.config,
@@ -379,7 +406,11 @@ class RaceSearch:
             "id": entry.candidate.id,
             "epochs": entry.epochs,
             "val_metric": self.standing.sign * entry.value,
-            "training": {"epochs": entry.ends[-1], "cycles": self.config.cycles},
+            "training": {
+                "epochs": entry.ends[-1],
+                "cycles": self.config.cycles,
+                **({"ends": entry.ends} if self.whole_seconds else {}),
+            },
         }
 
     def _check_stop(self) -> None:
@@ -409,6 +440,7 @@ class RaceSearch:
             "speed": self.speed,
             "whole_seconds": self.whole_seconds,
             "left_out": sorted(self.left_out),
+            "finals_planned": self.finals_planned,
             "trained_epochs": self.trained_epochs,
             "seconds": self.seconds,
             "derived": None if self.derived is None else self.derived.to_dict(),
@@ -428,6 +460,7 @@ class RaceSearch:
         self.speed, self.before = saved["speed"], saved["elapsed"]
         self.preparation = float(saved.get("preparation", 0.0))
         self.whole_seconds, self.left_out = saved.get("whole_seconds", 0.0), set(saved.get("left_out", ()))
+        self.finals_planned = saved.get("finals_planned", False)
         self.standing = Standing(self.config.cycle_ends(), self.problem.task.higher_is_better)
         derived = saved.get("derived", Derived().to_dict())  # races from before had no supernets
         if derived is not None:

@@ -40,6 +40,11 @@ class Entry:
         return self.values[-1] if self.values else -math.inf
 
     @property
+    def gain(self) -> float:
+        """By how much the last rung was better than the one before; infinite if there is one alone."""
+        return self.values[-1] - self.values[-2] if len(self.values) > 1 else math.inf
+
+    @property
     def seconds_per_epoch(self) -> float | None:
         return self.seconds / self.epochs if self.epochs else None
 
@@ -62,6 +67,7 @@ class Standing:
         candidate = RaceCandidate.from_dict({**record["candidate"], "architecture": record["genotype"]})
         ends = tuple(record.get("ends", self.ends))
         entry = self.entries.setdefault(candidate.id, Entry(candidate, ends))
+        entry.ends = ends  # the last one may be chosen anew for the training to the end
         begin, entry.epochs = entry.epochs, int(record["reached"])
         entry.seconds += record.get("own_seconds", record["seconds"] - self.seconds)  # older races have only sums
         self.seconds = record["seconds"]
