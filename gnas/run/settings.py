@@ -155,7 +155,8 @@ class TrainingSettings(TrainConfig):
             return replace(self, dropout=self.dropout or 0.0)
         usual = {one.name: one.default for one in fields(self)} | dict(preset)
         open_names = [name for name in ONE_GRAPH if getattr(self, name) in (None, usual[name])]
-        return replace(self, **{name: ONE_GRAPH[name] for name in open_names})
+        changes: dict[str, Any] = {name: ONE_GRAPH[name] for name in open_names}
+        return replace(self, **changes)
 
     def protocol(self, patience: int) -> TrainConfig:
         """The training protocol; ``patience`` is the benchmark's own, used where none is set."""

@@ -93,8 +93,8 @@ def draw_digits(counts: tuple[int, int, int], seed: int) -> Splits:
         center = np.concatenate([c for _, c in found]).astype(np.uint16)
         source, degree, sigma = nearest_edges(center, nodes, SIZE)
         x = np.column_stack([np.concatenate([ink for ink, _ in found]) / 255, center / (UNIT * SIZE)])
-        columns = {"x": x.astype(np.float32), "label": label.astype(np.uint8), "center": center, "sigma": sigma}
-        splits[split] = Compact(nodes, degree, source, columns)
+        columns: dict[str, Array] = {"x": x.astype(np.float32), "label": label.astype(np.uint8)}
+        splits[split] = Compact(nodes, degree, source, {**columns, "center": center, "sigma": sigma})
     return splits
 
 
