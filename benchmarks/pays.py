@@ -188,7 +188,7 @@ def report(chosen: argparse.Namespace) -> None:
     """Write the table and the plot."""
     import pays_report
 
-    pays_report.write(read(chosen.rows), chosen.page, chosen.plot)
+    pays_report.write(read(chosen.rows), read(RESULTS / "rates.csv"), chosen.page, chosen.plot)
 
 
 # -- the command line ------------------------------------------------------------------------------------------------------

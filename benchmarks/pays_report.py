@@ -21,7 +21,7 @@ from gnas.model.metrics import decimals, higher_is_better
 METHODS = ("race", "random", "hand-made", "single-level")
 APART = ("race+ensemble", "forest", "chemprop")  # not on equal terms
 QUANTILES = {2: 1.960, 3: 2.343, 4: 2.569, 5: 2.728}  # of the studentised range at 5 %, over the root of 2 (Nemenyi)
-MARK = re.compile(r"(<!-- pays: table -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+MARK = re.compile(r"(<!-- pays: (table|rates) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 Row = Mapping[str, str]
 
@@ -172,13 +172,31 @@ def _make_verdicts(results: Results) -> list[str]:
     return lines
 
 
-def write(rows: Sequence[Row], page: Path, plot: Path) -> None:
-    """Fill the marked part of the page and write the plot."""
-    text = make_text(rows, plot.relative_to(page.parent).as_posix())
-    filled, count = MARK.subn(lambda match: f"{match[1]}{text}{match[3]}", page.read_text(encoding="utf-8"))
-    if not count:
+def make_rates(rows: Sequence[Row]) -> str:
+    """The table of rates.py; the last row of a task and preset counts."""
+    latest = {(row["task"], row["preset"]): row for row in rows}
+    lines = [
+        "| task | preset | rate | constant | loss | first epoch that is better | lowered |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for (task, preset), row in latest.items():
+        end = f"{row['learned_at'] or '–'} | {row['lowered']}"
+        lines.append(f"| {task} | `{preset}` | {row['rate']} | {row['constant']} | {row['val_loss']} | {end} |")
+    return "\n".join([*lines, ""])
+
+
+def fill(text: str, rows: Sequence[Row], rates: Sequence[Row], plot: str) -> str:
+    """A page with its marked parts made anew."""
+    parts = {"table": make_text(rows, plot), "rates": make_rates(rates)}
+    return MARK.sub(lambda match: f"{match[1]}{parts[match[2]]}{match[4]}", text)
+
+
+def write(rows: Sequence[Row], rates: Sequence[Row], page: Path, plot: Path) -> None:
+    """Fill the marked parts of the page and write the plot."""
+    text = page.read_text(encoding="utf-8")
+    if not MARK.search(text):
         raise SystemExit(f"{page}: no part between <!-- pays: table --> and <!-- end -->")
-    write_atomic(page, filled)
+    write_atomic(page, fill(text, rows, rates, plot.relative_to(page.parent).as_posix()))
     results = Results(rows)
     if len(results.complete()) > 1:
         draw(rank_methods(results), plot)

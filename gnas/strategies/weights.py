@@ -27,5 +27,5 @@ def most_weights(problem: SearchProblem) -> int:
     n, m = space.nodes, space.outputs
     names = [name for name in space.filters if name != "zero"]
     choices = list(product(names, space.second_level))
-    heaviest = max(choices, key=lambda one: count(*one, 1)) if len(choices) > 1 else choices[0]
-    return count(*heaviest, problem.num_cells)
+    heaviest = max(choices, key=lambda one: count(one[0], one[1], 1))
+    return count(heaviest[0], heaviest[1], problem.num_cells)
