@@ -66,7 +66,12 @@ def test_presets_are_those_of_before_settings_had_groups() -> None:
         preset, name = key.split()
         found = Settings.resolve(preset, strategy=name).for_data(one_graph=False)
         later = {"epoch_steps": 1}  # settings that came since, with what was done before
-        assert json.loads(json.dumps(asdict(train_config(found)))) == {**before["protocol"], **later, "cycles": 4}
+        assert json.loads(json.dumps(asdict(train_config(found)))) == {
+            **before["protocol"],
+            **later,
+            "cycles": 4,
+            "ends": [],
+        }
         assert json.loads(json.dumps(asdict(chosen_strategy(found)))) == {**before["strategy"], **later}
         assert Settings.from_values("paper", before["config"], {}) == found
         config = {"job": "search", "dataset": "zinc"}
