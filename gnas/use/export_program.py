@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from gnas.errors import InputError
+from gnas.model.export_code import list_lines
 from gnas.model.export_input import InputCode
 from gnas.model.network import Network
 from gnas.model.task import Task
@@ -75,7 +76,7 @@ def sample_inputs(networks: list[Network], sizes: tuple[int, ...] = SIZES) -> di
 def _more_inputs(code: InputCode, task: Task, batch: Tensor, edge_index: Tensor) -> dict[str, Tensor]:
     nodes, edges = len(batch), edge_index.size(1)
     made = {
-        "edge_label_index": edge_index[:, : nodes + 2],
+        "edge_label_index": edge_index[:, : nodes + 2].contiguous(),
         "edge_attr": _columns(edges, code.edge_categories, code.edge_channels),
         "batch": batch,
         "graph_attr": torch.randn(int(batch.max()) + 1, max(code.graph_channels, 1)),
@@ -172,9 +173,8 @@ def _describe(format: str, inputs: Mapping[str, Tensor]) -> str:
     """A section of the card: how to call the program, and what each input is."""
     rows = [(name, TYPES[value.dtype], _shape(name, value)) for name, value in inputs.items()]
     computed = [name for name in ("node_walks", "laplacian", "edge_walks") if name in inputs]
-    notes = [
-        f"The number of {_listed(sorted({axis for _, axis in (AXES[n] for n in inputs)}))} may differ in each call."
-    ]
+    axes = {AXES[name][1] for name in inputs} | ({"graphs"} if "batch" in inputs else set())
+    notes = [f"The number of {_listed(sorted(axes))} may differ in each call."]
     if computed:
         notes.append(
             f"The program does not compute {_listed([f'`{name}`' for name in computed])}: "
@@ -193,12 +193,13 @@ def _call(format: str, names: list[str]) -> list[str]:
     if format == "torch":
         given = ", ".join(f"{name}={name}" for name in names)
         return ["import torch", "", 'program = torch.export.load("model.pt2").module()', f"out = program({given})"]
-    given = ", ".join(f'"{name}": {name}' for name in names)
+    lines = list_lines("given = {", (f'"{name}": {name}' for name in names), "}  # numpy arrays")
     return [
         "import onnxruntime",
         "",
         'session = onnxruntime.InferenceSession("model.onnx")',
-        f"(out,) = session.run(None, {{{given}}})  # numpy arrays",
+        *lines,
+        "(out,) = session.run(None, given)",
     ]
 
 
