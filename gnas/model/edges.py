@@ -15,8 +15,8 @@ from gnas.kernels.aggregate import aggregate
 class Edges:
     """The edges of a batch as rows of a tensor: what each reads at its two ends, and what its receiver gathers from it.
 
-    Reading is an aggregation with one sender a row, so its gradient, too, is summed along sorted edges: deterministic,
-    without atomics. Padding edges read zeros and reach no node.
+    On a GPU, reading is an aggregation with one sender per row, so its gradient, too, is summed along sorted edges:
+    deterministic, without atomics. On a CPU, PyTorch's own gather is faster. Padding edges read zeros and reach no node.
     """
 
     neighbors: Neighbors  # each node receives from the nodes its edges come from
@@ -41,8 +41,13 @@ class Edges:
 
     def at_sources(self, h: Tensor) -> Tensor:
         """``h[source]``: ``[nodes, C] -> [edges, C]``."""
-        return aggregate(h, self.sources, "sum")
+        return self._read(h, self.sources)
 
     def at_targets(self, h: Tensor) -> Tensor:
         """``h[target]``: ``[nodes, C] -> [edges, C]``."""
-        return aggregate(h, self.targets, "sum")
+        return self._read(h, self.targets)
+
+    def _read(self, h: Tensor, ends: Neighbors) -> Tensor:
+        if h.device.type == "cpu" and self.mask is None:
+            return h.index_select(0, ends.source)
+        return aggregate(h, ends, "sum")

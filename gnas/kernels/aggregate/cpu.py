@@ -1,4 +1,7 @@
-"""Neighbour aggregation on the CPU through PyTorch's row-wise sparse kernels: no message is ever materialised."""
+"""Neighbour aggregation on the CPU through PyTorch's row-wise sparse kernels: no message is ever materialised.
+
+Of few edges the messages are materialised and added with ``index_add_``, which takes less time than to make a sparse matrix.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from torch import Tensor
 
 from gnas.kernels.aggregate import reference
 
+FEW = 8192  # edges up to which messages are materialised
 EDGES = 4096  # per chunk, so that messages fit in the cache: 2 MB with 144 channels
 
 
@@ -20,10 +24,14 @@ def forward(
     rows = ptr.numel() - 1
     total, largest = x.new_zeros(rows, sum_to), x.new_zeros(rows, x.size(1) - max_from)
     arg = torch.full_like(largest, -1, dtype=torch.int32)
-    if not int(ptr[-1]):
+    count = int(ptr[-1])
+    few = count <= FEW
+    if few and sum_to:
+        total.index_add_(0, target[:count], x[:, :sum_to].index_select(0, source[:count]))
+    if not count or (few and x.size(1) == max_from):
         return total, largest, arg
     matrix = _matrix(ptr, source, x)
-    if sum_to:
+    if sum_to and not few:
         total = torch.ops.aten._sparse_mm_reduce_impl(matrix, x[:, :sum_to].contiguous(), "sum")[0]
     if x.size(1) > max_from:
         # The kernel returns arguments only if it expects a gradient to be computed.
@@ -48,8 +56,10 @@ def backward(
 ) -> Tensor:
     """Gradient of the senders, given those of the sums and the maxima."""
     grad = grad_sum.new_zeros(back_ptr.numel() - 1, channels)
-    width = grad_sum.size(1)
-    if width and int(back_ptr[-1]):
+    width, count = grad_sum.size(1), int(back_ptr[-1])
+    if width and count <= FEW:
+        grad[:, :width].index_add_(0, source[:count], grad_sum.index_select(0, target[:count]))
+    elif width:
         matrix = _matrix(back_ptr, target[back.long()], grad_sum)
         grad[:, :width] = torch.ops.aten._sparse_mm_reduce_impl(matrix, grad_sum, "sum")[0]
     return reference.add_max_gradient(grad, grad_max, arg, source, max_from)
@@ -61,12 +71,14 @@ def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tens
     Messages are made for a few thousand edges at a time, which stay in the cache: on dense graphs 1.5 to 4 times as fast
     as all at once.
     """
-    out = x.new_zeros(ptr.numel() - 1, x.size(1))
+    out, count = x.new_zeros(ptr.numel() - 1, x.size(1)), int(ptr[-1])
+    if not count:
+        return out
+    if count <= FEW:
+        receiver = torch.repeat_interleave(torch.arange(len(out)), ptr.diff())
+        return out.index_add_(0, receiver, _weigh(x, weight, sender, slice(count), order))
     for rows, edges in _blocks(ptr):
-        own, others = _at(weight, edges, order), _at(sender, edges, order)
-        message = x.index_select(0, others)
-        message.view(len(own), own.size(1), -1).mul_(own[:, :, None])
-        out[rows] = _sums(message, ptr, rows, edges)
+        out[rows] = _sums(_weigh(x, weight, sender, edges, order), ptr, rows, edges)
     return out
 
 
@@ -101,6 +113,14 @@ def slopes(
         level[rows] = _sums((heads * factor).flatten(1), ptr, rows, edges)
         slope[rows] = _sums(((1 - heads * heads) * factor).flatten(1), ptr, rows, edges)
     return slope, level
+
+
+def _weigh(x: Tensor, weight: Tensor, sender: Tensor, edges: slice, order: Tensor | None) -> Tensor:
+    """Rows of ``x`` at the senders, times the weights of their edges."""
+    own = _at(weight, edges, order)
+    message = x.index_select(0, _at(sender, edges, order))
+    message.view(len(own), own.size(1), -1).mul_(own[:, :, None])
+    return message
 
 
 def _at(rows: Tensor, edges: slice, order: Tensor | None) -> Tensor:

@@ -15,6 +15,8 @@ def norm_forward(
     y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm, before: Tensor | None
 ) -> tuple[Tensor, list[Tensor]]:
     """Outputs, and the tensors that the backward pass needs."""
+    if _is_plain(y, p, norm):
+        return _plain_forward(y, weight, bias, norm, before)
     count = _count(y, norm.mask)
     rows = _rows(y, norm.mask)
     mean = rows @ y / count  # a product with a row of ones is faster than a reduction
@@ -43,6 +45,8 @@ def norm_backward(
     grad: Tensor, weight: Tensor, p: Tensor | None, saved: list[Tensor], targets: Groups, norm: Norm
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """Gradients of y, weight, bias and the mixing weights."""
+    if _is_plain(saved[0], p, norm):
+        return _plain_backward(grad, weight, saved, norm)
     centred, active, rstd, count = saved
     arriving = grad if targets.in_order else grad.index_select(0, targets.of)
     grad_p = None
@@ -60,6 +64,33 @@ def norm_backward(
     else:
         grad_y = grad_z - (centred * slope + shift) * norm.mask[:, None]
     return grad_y.mul_(rstd * weight), along, grad_bias, grad_p
+
+
+def _is_plain(y: Tensor, p: Tensor | None, norm: Norm) -> bool:
+    """Whether PyTorch's own batch norm is used, which is faster: one operation without ReLU, and all of several rows count.
+
+    With ReLU it would be faster too, but it rounds differently, and trainings would no longer repeat those of earlier versions.
+    """
+    return y.size(0) == 1 and y.size(1) > 1 and p is None and norm.mask is None and not norm.relu
+
+
+def _plain_forward(
+    y: Tensor, weight: Tensor, bias: Tensor, norm: Norm, before: Tensor | None
+) -> tuple[Tensor, list[Tensor]]:
+    flat = (one.view(-1) for one in (weight, bias, norm.mean, norm.var))
+    out, mean, rstd = torch.native_batch_norm(y[0], *flat, True, norm.momentum, norm.eps)
+    return out[None] if before is None else out[None] + before, [y, mean, rstd]
+
+
+def _plain_backward(
+    grad: Tensor, weight: Tensor, saved: list[Tensor], norm: Norm
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    y, mean, rstd = saved
+    flat = (one.view(-1) for one in (weight, norm.mean, norm.var))
+    grad_y, along, plain = torch.ops.aten.native_batch_norm_backward(
+        grad[0], y[0], *flat, mean, rstd, True, norm.eps, [True, True, True]
+    )
+    return grad_y[None], along.view_as(weight), plain.view_as(weight), None
 
 
 def _mix(active: Tensor, p: Tensor | None, targets: Groups) -> Tensor:
