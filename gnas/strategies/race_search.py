@@ -137,8 +137,9 @@ class RaceSearch:
         """
         self.round_begin = len(self.history)
         planned, later = list[BriefTraining](), list[BriefTraining]()
+        least = AT_LEAST if self.settings.max_seconds is not None else AT_LEAST - 1
         for one in islice(self._wanted(), self.settings.round_size):
-            if self._affordable([*planned, one]) or len(self.standing.entries) + len(planned) < AT_LEAST:
+            if self._affordable([*planned, one]) or len(self.standing.entries) + len(planned) < least:
                 planned.append(one)
             else:
                 later.append(one)

@@ -8,12 +8,16 @@ import pytest
 from small import benchmark, stop_after
 from tiny import untimed
 
+from gnas.arch.hand_made import HandMade
 from gnas.compare import finalists
+from gnas.compare.finalists import Finalist
 from gnas.errors import Interrupted
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import default_network, find_model, load_model
+from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
+from gnas.strategies.candidate import RaceCandidate
 from gnas.training.evaluation import evaluate
 from gnas.use.predict import predict
 from gnas.workflow import Discovery, discover
@@ -100,3 +104,15 @@ def test_a_limit_of_time_holds_for_the_whole_job(tmp_path: Path) -> None:
     found = discover(BENCH, settings, tmp_path / "run", started=started)
     assert time.monotonic() - started < 10  # on a busy machine
     assert len(found.leaderboard.rows) == 2
+
+
+def test_an_unfinished_finalist_is_compared_as_it_is() -> None:
+    raced = RaceCandidate(HandMade("gin", 2), 0.01, channels=8)
+    record = {"candidate": raced.to_dict(), "id": "a", "epochs": 7, "val_metric": 0.5, "training": {"ends": [2, 6, 20]}}
+    one = Finalist.from_record(record)
+    assert one.entry.protocol(TrainConfig()).epochs == 20
+    done = one.as_trained()
+    assert done.entry.protocol(TrainConfig()).cycle_ends() == (2, 6, 7)
+    assert "7 of 20 epochs" in done.entry.remark
+    whole = Finalist.from_record({**record, "epochs": 20})
+    assert whole.as_trained() is whole

@@ -102,6 +102,38 @@ def test_a_race_by_time_ends_in_time_and_trains_to_the_end() -> None:
     assert len({one["candidate_id"] for one in result.history}) > 2
 
 
+def test_with_a_limit_of_time_the_speed_of_a_candidate_decides_its_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every other candidate is said to be ten times slower: it gets a tenth of the epochs."""
+    speeds = iter([0.01, 0.1] * 50)
+    monkeypatch.setattr("gnas.strategies.race_search.measure_epoch", lambda *_: next(speeds))
+    result = race(trials=1, max_seconds=4.0, epochs=500)
+    first = {one["candidate_id"]: one["ends"] for one in reversed(result.history)}
+    wholes = sorted({ends[-1] for ends in first.values()})
+    assert wholes[0] == pytest.approx(wholes[-1] / 10, rel=0.2)
+    assert len({len(ends) for ends in first.values()}) == 1  # all pass as many rungs
+    best = result.finalists[0]
+    assert best["epochs"] == best["training"]["ends"][-1]
+
+
+def test_a_rung_ends_at_its_own_epoch_for_each_candidate() -> None:
+    standing = Standing((1, 3, 9), True)
+    standing.add_record({**record("n1", 2, 0.5), "ends": [2, 6, 18]})
+    standing.add_record({**record("n2", 1, 0.4), "ends": [1, 1, 2]})
+    one, two = standing.entries.values()
+    assert (len(one.values), len(two.values)) == (1, 2)  # the second has passed two rungs
+    assert (standing.next_end(one), standing.next_end(two)) == (6, 2)
+    standing.add_record({**record("n1", 40, 0.9), "ends": [2, 6, 40]})  # its last training was made longer
+    assert (one.ends[-1], len(one.values)) == (40, 3)
+    assert one.gain == 0.0  # one training passed two rungs
+
+
+def test_the_loss_decides_between_equal_candidates() -> None:
+    standing = Standing((1, 3), True)
+    for number, loss in enumerate([0.7, 0.3, 0.5], start=1):
+        standing.add_record({**record(f"n{number}", 1, 0.9), "val_loss": loss})
+    assert [one.candidate.architecture.title[:2] for one in standing.ranked()] == ["n2", "n3", "n1"]
+
+
 def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     """Nothing is saved at the moment of death: the last state on disk must do."""
     wanted = race()
@@ -127,6 +159,7 @@ def test_cycles_end_with_the_rungs() -> None:
     assert TrainConfig(epochs=81).cycle_ends() == (3, 9, 27, 81)
     assert TrainConfig(epochs=2).cycle_ends() == (1, 2)
     assert TrainConfig(epochs=1).cycle_ends() == (1,)
+    assert TrainConfig(epochs=9, ends=(1, 1, 4, 9)).cycle_ends() == (1, 4, 9)
 
 
 def test_what_an_ensemble_may_choose_from_reached_one_of_the_last_two_rungs() -> None:
