@@ -211,7 +211,8 @@ def _describe_learning(run: RunRecord) -> str:
 def _describe_used(board: Leaderboard) -> str:
     """Which network predictions use, if it is not the found one."""
     pick = max if higher_is_better(board.metric) else min
-    best = pick(board.rows, key=lambda row: row.val)
+    rows = sorted(board.rows, key=lambda row: row.name != "gnas")  # of equal ones it is the found one
+    best = pick(rows, key=lambda row: row.val)
     if best.found:
         return ""
     if best.members:

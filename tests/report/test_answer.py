@@ -37,6 +37,16 @@ def test_a_worse_network_is_called_worse(tmp_path: Path) -> None:
     assert "+24.9 %" in [fact.value.replace("\u00a0", " ") for fact in list_facts(job)]
 
 
+@pytest.mark.parametrize(("val", "used"), [(0.301, False), (0.302, True)])
+def test_of_networks_with_the_same_validation_predictions_use_the_found_one(
+    tmp_path: Path, val: float, used: bool
+) -> None:
+    rows = [replace(row, val=val) if row.found else row for row in board().rows]
+    rows.sort(key=lambda row: row.found)  # the hand-made ones first, as if they were better on test
+    job = replace(read_run(made_up_job(tmp_path / "job")), leaderboard=replace(board(), rows=tuple(rows)))
+    assert ("so predictions use it" in " ".join(describe_run(job))) == used
+
+
 def test_the_best_of_several_searches_is_named(tmp_path: Path) -> None:
     job = read_run(made_up_job(tmp_path / "job"))
     several = [{"seed": seed, "val_metric": value} for seed, value in ((0, 0.31), (1, 0.29), (2, None))]
