@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 SPENT = 0.96  # share of the time that a race plans with; the rest is for what cannot be planned
 FINALS = 0.5  # share of the time for the trainings to the end, by which their epochs are chosen
+FIRST_PART = 0.3  # share of the time before them, on a CPU; what they leave is for further candidates
 SHORT = 600.0  # seconds: below them a race has no supernets, and one found network is trained to the end
 SPEED_SHARE = 0.01  # of the time: so long the speed of the first network is measured
 AT_LEAST = 3  # candidates that are tried whatever they cost: two hand-made ones and a found one
@@ -133,22 +134,28 @@ class RaceSearch:
     def _plan_round(self) -> list[BriefTraining]:
         """Promotions first, then new candidates, as far as the budget reaches; then the trainings to the end.
 
-        What a limit of time leaves after them goes to further promotions and candidates.
+        With equal time for all candidates the finals come early, and what they leave is for further candidates.
         """
         self.round_begin = len(self.history)
-        planned, later = list[BriefTraining](), list[BriefTraining]()
+        planned: list[BriefTraining] = []
         least = AT_LEAST if self.settings.max_seconds is not None else AT_LEAST - 1
         for one in islice(self._wanted(), self.settings.round_size):
-            if self._affordable([*planned, one]) or len(self.standing.entries) + len(planned) < least:
+            if self._fits([*planned, one]) or len(self.standing.entries) + len(planned) < least:
                 planned.append(one)
-            else:
-                later.append(one)
-                if one.begin == 0:
-                    break  # another new candidate would cost as much
-        planned = planned or self._plan_finals()
-        if planned or self.settings.max_seconds is None:
+            elif one.begin == 0:
+                break  # another new candidate would cost as much
+        if planned or self.finals_planned:
             return planned
-        return [one for one in later[:1] if self._affordable([one], reserve=False)]
+        finals = self._plan_finals()
+        return finals or (self._plan_round() if self.finals_planned else [])
+
+    def _fits(self, planned: Sequence[BriefTraining]) -> bool:
+        """Whether there is time for these trainings: with equal time for all, before the finals or after them."""
+        if not self.whole_seconds or self.finals_planned:
+            return self._affordable(planned, reserve=not self.whole_seconds)
+        assert self.settings.max_seconds is not None
+        seconds = sum(map(self._seconds, planned)) * self._around()
+        return self._elapsed() + seconds <= FIRST_PART * self.settings.max_seconds
 
     def _wanted(self) -> Iterator[BriefTraining]:
         """Promotions, then new candidates, as many as the number of trials allows."""
@@ -192,18 +199,21 @@ class RaceSearch:
         return planned
 
     def _plan_timed_finals(self) -> list[BriefTraining]:
-        """Once: the rest of the time is for the best one, and for the best of the other kind if it can catch up.
+        """Once: their share of the time is for the best one, and for the best of the other kind if it can catch up.
 
-        It cannot if it is further behind than the best one has gained in its last rung.
+        It cannot if it is further behind than the best one has gained in its last rung. Where the largest number of epochs
+        takes less time, the rest is for further candidates.
         """
         finalists = self.standing.finalists(self.finals)
         if self.finals_planned or not finalists:
             return []
         self.finals_planned, leader = True, finalists[0]
         chosen = [one for one in finalists if one is leader or leader.value - one.value <= leader.gain]
+        assert self.settings.max_seconds is not None
+        share = min(self._time_left(), FINALS * self.settings.max_seconds / self._around()) / len(chosen)
         planned = []
         for entry in chosen:
-            more = int(self._time_left() / len(chosen) / max(entry.seconds_per_epoch or 0.0, 1e-6))
+            more = int(share / max(entry.seconds_per_epoch or 0.0, 1e-6))
             last = min(entry.epochs + more, self.most_epochs)
             if last > entry.epochs:
                 ends = (*(min(end, last) for end in entry.ends[:-1]), last)
