@@ -77,8 +77,8 @@ def _is_plain(y: Tensor, p: Tensor | None, norm: Norm) -> bool:
 def _plain_forward(
     y: Tensor, weight: Tensor, bias: Tensor, norm: Norm, before: Tensor | None
 ) -> tuple[Tensor, list[Tensor]]:
-    flat = (one.view(-1) for one in (weight, bias, norm.mean, norm.var))
-    out, mean, rstd = torch.native_batch_norm(y[0], *flat, True, norm.momentum, norm.eps)
+    scale, shift, means, variances = (one.view(-1) for one in (weight, bias, norm.mean, norm.var))
+    out, mean, rstd = torch.native_batch_norm(y[0], scale, shift, means, variances, True, norm.momentum, norm.eps)
     return out[None] if before is None else out[None] + before, [y, mean, rstd]
 
 
