@@ -186,6 +186,64 @@ JOBS = {
 }
 
 
+def _race(place: Path, name: str) -> Words:
+    sizes = (
+        "--preset",
+        "wide",
+        "--channels",
+        "4",
+        "--epochs",
+        "3",
+        "--batch",
+        "8",
+        "--device",
+        "cpu",
+        "--track",
+        "none",
+    )
+    return ["search", place / "rings", *sizes, "--trials", "4", "--baselines", "gcn", "--out", place / name]
+
+
+def _ensemble(place: Path, name: str) -> Words:
+    return [*_search(place, name), "--ensemble", "2"]
+
+
+def _folds(place: Path, name: str) -> Words:
+    return [*_search(place, name), "--folds", "2"]
+
+
+def _explain(place: Path, name: str) -> Words:
+    return [
+        "explain",
+        place / "finished",
+        place / "rings",
+        "--row",
+        "3",
+        "-o",
+        place / name / "row.csv",
+        "--quiet",
+        "--force",
+    ]
+
+
+def _trainings(folder: Path) -> Any:
+    """What every training below a folder computed."""
+    found = {}
+    for file in sorted(folder.rglob("trained/*/*/history.jsonl")):
+        lines = file.read_text().splitlines()
+        found[str(file.relative_to(folder))] = [_timeless(json.loads(line)) for line in lines]
+    return found
+
+
+# Newer commands; benchmarks/faults.py tries them.
+MORE_JOBS = {
+    "race": Job(_race, _resumed(_race), lambda folder: (folder / "genotype.yaml").read_text()),
+    "ensemble": Job(_ensemble, _resumed(_ensemble), _trainings),
+    "folds": Job(_folds, _resumed(_folds), _trainings),
+    "explanation": Job(_explain, _explain, lambda folder: (folder / "row.csv").read_text(), "nothing"),
+}
+
+
 # -- trials --------------------------------------------------------------------------------------------------------
 
 
