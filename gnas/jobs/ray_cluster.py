@@ -164,7 +164,8 @@ def _join(ray: Any, address: str, what: str) -> None:
     if "joined" not in tried.stdout:
         lines = tried.stderr.strip().splitlines() or ["no reason given"]
         raise InputError(f"the Ray cluster at {what} refuses: {printable(lines[-1])[:300]}")
-    ray.init(address=address, **QUIET)
+    with _at_root():
+        ray.init(address=address, **QUIET)
 
 
 def _start(ray: Any) -> None:
@@ -173,8 +174,19 @@ def _start(ray: Any) -> None:
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         ray._raylet.Config.initialize("")  # Ray has read its environment already
-    with _on_loopback(ray):
+    with _on_loopback(ray), _at_root():
         ray.init(address="local", include_dashboard=False, **QUIET)
+
+
+@contextlib.contextmanager
+def _at_root() -> Iterator[None]:
+    """Inside, the current folder is the root: Ray's workers import from the folder that they find here."""
+    before = os.getcwd()
+    os.chdir("/")
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 @contextlib.contextmanager

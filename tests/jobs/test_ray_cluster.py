@@ -258,3 +258,21 @@ def test_a_dead_node_does_not_use_up_the_tries_of_its_jobs(tmp_path: Path, refer
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == "1 1\n"  # one job had to move, though none may be tried twice; and Ray prints nothing
     assert trained(tmp_path) == trained(reference)
+
+
+@needs_ray
+def test_ray_workers_import_nothing_from_the_current_folder(tmp_path: Path) -> None:
+    place, script = tmp_path / "place", tmp_path / "script.py"
+    place.mkdir()
+    for name in ("yaml", "json", "numpy", "torch"):
+        (place / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    script.write_text(
+        "import sys\nfrom pathlib import Path\nfrom farm import train_all\nfrom gnas.jobs import open_runner\n"
+        "with open_runner(Path(sys.argv[1]), 'ray') as runner:\n    train_all(Path(sys.argv[1]), runner, epochs=1)\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment |= {"PYTHONPATH": str(HELPERS), "OMP_NUM_THREADS": "1", "RAY_ADDRESS": "local"}
+    words = [sys.executable, str(script), str(tmp_path / "run")]
+    ended = subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, timeout=120)
+    assert not (tmp_path / "ran").exists()
+    assert ended.returncode == 0, ended.stderr
