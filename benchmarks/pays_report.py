@@ -174,14 +174,14 @@ def _make_verdicts(results: Results) -> list[str]:
 
 def make_rates(rows: Sequence[Row]) -> str:
     """The table of rates.py; the last row of a task and preset counts."""
-    latest = {(row["task"], row["preset"]): row for row in rows}
+    latest = {(row["task"], row["preset"], row["begun_with"]): row for row in rows}
     lines = [
-        "| task | preset | rate | constant | loss | first epoch that is better | lowered |",
+        "| task | preset | rate | constant | loss | first epoch that is better | rate at the end |",
         "|---|---|---|---|---|---|---|",
     ]
-    for (task, preset), row in latest.items():
-        end = f"{row['learned_at'] or '–'} | {row['lowered']}"
-        lines.append(f"| {task} | `{preset}` | {row['rate']} | {row['constant']} | {row['val_loss']} | {end} |")
+    for (task, preset, rate), row in latest.items():
+        end = f"{row['learned_at'] or '–'} | {row['rate']}"
+        lines.append(f"| {task} | `{preset}` | {rate} | {row['constant']} | {row['val_loss']} | {end} |")
     return "\n".join([*lines, ""])
 
 

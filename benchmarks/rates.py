@@ -5,6 +5,7 @@
 
 A supernet is searched for a few epochs. ``constant`` is the validation loss of the best constant prediction, ``val_loss`` the
 lowest one of the supernet. ``lowered`` counts how often the search lowered its rate by itself, to ``rate`` at last.
+``--factor 10`` begins with a rate that is too high.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from gnas.data.graph_encodings import with_encodings
 from gnas.graph import GraphSet
 from gnas.model.task import Task
 from gnas.run.settings import Settings
-from gnas.strategies import search
+from gnas.strategies import SingleLevel, search
 from gnas.strategies.constant import constant_loss
 from gnas.workflow import chosen_strategy
 
@@ -35,6 +36,7 @@ COLUMNS = (
     "data",
     "preset",
     "strategy",
+    "begun_with",
     "rate",
     "epochs",
     "constant",
@@ -62,6 +64,8 @@ def measure(benchmark: Benchmark, preset: str, chosen: argparse.Namespace) -> di
     """A short search with the settings of a preset."""
     settings = Settings.resolve(preset).changed({"search.epochs": chosen.epochs})
     strategy, space = chosen_strategy(settings, "single-level"), settings.space
+    assert isinstance(strategy, SingleLevel)
+    strategy = replace(strategy, lr=chosen.factor * strategy.lr)
     constant = constant_loss(benchmark.task, benchmark.train, benchmark.val)
     started = time.perf_counter()
     with warnings.catch_warnings():
@@ -80,7 +84,8 @@ def measure(benchmark: Benchmark, preset: str, chosen: argparse.Namespace) -> di
     learned = next((record["epoch"] for record in history if record["val_loss"] < 0.98 * constant), "")
     return {
         "strategy": strategy.name,
-        "rate": rates[-1] if rates else getattr(strategy, "lr", 0.0),
+        "begun_with": strategy.lr,
+        "rate": rates[-1] if rates else strategy.lr,
         "epochs": len(history),
         "constant": constant,
         "val_loss": min(record["val_loss"] for record in history),
@@ -125,6 +130,7 @@ def arguments() -> argparse.Namespace:
     words.add_argument("--tasks", nargs="+", default=[])
     words.add_argument("--packed", type=Path, help="the folder that `pays.py prepare` wrote")
     words.add_argument("--epochs", type=int, default=12)
+    words.add_argument("--factor", type=float, default=1.0, help="what the preset's rate is multiplied by")
     words.add_argument("--threads", type=int, default=1)
     return words.parse_args()
 
