@@ -33,7 +33,16 @@ ORDER = [
     *("data", "run"),
     *("training", "jobs", "strategies", "compare", "workflow", "folds", "cost", "use", "report", "paper", "cli"),
 ]
-TORCH_FREE = ("printed", "errors", "formats", "fields", "files", "owners", "leases", "arch")  # what a network is, as values
+TORCH_FREE = (
+    "printed",
+    "errors",
+    "formats",
+    "fields",
+    "files",
+    "owners",
+    "leases",
+    "arch",
+)  # what a network is, as values
 
 
 def files() -> list[Path]:
