@@ -10,7 +10,7 @@ from gnas.arch import shipped
 from gnas.arch.architecture import Architecture, read_architecture
 from gnas.arch.gap import genotype as from_formula
 from gnas.arch.genotype import Genotype
-from gnas.compare.networks import Candidate, Training
+from gnas.compare.networks import Candidate, Training, as_saved
 from gnas.data import Benchmark
 from gnas.errors import InputError
 from gnas.run.folder import FINGERPRINT, Run, copy_training
@@ -88,6 +88,10 @@ def collect_trainings(
         if not is_finished(source):
             continue
         saved, requested = Run(source).config, training.settings()
+        saved = {
+            **saved,
+            "training": {**as_saved(TrainConfig()), **saved.get("training", {})},
+        }  # new settings: defaults
         if saved.get(FINGERPRINT) != benchmark.fingerprint:
             problem = "are of other data" if FINGERPRINT in saved else "have no fingerprint of their data"
         elif {**saved, "model": candidate.name} == requested:

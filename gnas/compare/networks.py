@@ -184,7 +184,7 @@ class Training:
             "architecture" if isinstance(about, dict) else "describe": about,
             **self.benchmark.identity,
             "seed": self.seed,
-            "training": asdict(self.candidate.protocol(self.config)),
+            "training": as_saved(self.candidate.protocol(self.config)),
         }
 
     def current_settings(self) -> Record:
@@ -222,6 +222,11 @@ def _make_job(group: Sequence[Training], runner: Runner) -> Job:
     }
     labels = {"model": first.candidate.name}
     return Job("gnas.compare.networks.training_job", own, arguments, tuple(also), labels=labels)
+
+
+def as_saved(config: TrainConfig) -> Record:
+    """A protocol as a file gives it back: with lists, not tuples."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(config).items()}
 
 
 def training_job(

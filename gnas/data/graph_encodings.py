@@ -49,6 +49,8 @@ def parse_encodings(requested: str | Sequence[str]) -> EncodingChoice | None:
     >>> parse_encodings("degree, walks:16, laplacian")
     EncodingChoice(structure=('degree',), walks=16, edge_walks=0, laplacian=8)
     """
+    if not isinstance(requested, str | Sequence):
+        raise InputError(f"encodings is {requested!r}; give names, such as 'degree, walks:16'")
     words = requested.replace(",", " ").replace("+", " ").split() if isinstance(requested, str) else list(requested)
     columns, measures = dict[str, int](), list[str]()
     for word in words:

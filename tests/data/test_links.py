@@ -375,7 +375,11 @@ def test_search_predict_and_evaluate_a_folder(tmp_path: Path) -> None:
 def test_the_estimator_scores_pairs() -> None:
     graph = draw_graph(40)
     model = gnas.GNAS(task="link", search_epochs=1, epochs=2).fit(graph)
-    graph.edge_label_index, graph.edge_label = torch.tensor([[0, 1, 2], [3, 5, 9]]), torch.tensor([1.0, 0.0, 0.0])
+    edges = set(map(tuple, graph.edge_index.t().tolist()))
+    others = [(0, node) for node in range(1, 40) if (0, node) not in edges][
+        :3
+    ]  # a score removes edges that it asks for
+    graph.edge_label_index, graph.edge_label = torch.tensor(others).t(), torch.tensor([1.0, 0.0, 0.0])
     assert model.predict(graph).shape == (3,)
     assert model.predict_proba(graph).shape == (3, 1)
     assert model.score(graph) == pytest.approx(np.mean(model.predict(graph) == [1, 0, 0]))
