@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 
 import torch
 
@@ -11,6 +12,7 @@ from gnas.run.protocol import GROWTH
 from gnas.training.loop import steps_per_epoch
 from gnas.training.train import Trainer
 
+MOST_OF_ROUND = 8  # trainings of a round for each worker, at most
 FORWARD = 0.35  # time of a batch in evaluation, in training steps
 
 
@@ -37,6 +39,16 @@ def _count_steps(trainer: Trainer) -> float:
     config, train = trainer.config, trainer.meter.losses.numel()
     val = steps_per_epoch(trainer.stores["val"], config.batch_size)
     return train + FORWARD * (val + min(config.precise_norms, train))
+
+
+def fills_workers(seconds: Sequence[float], workers: int) -> bool:
+    """Whether trainings of these lengths keep all workers busy until the longest of them ends.
+
+    >>> fills_workers([9, 1, 1], 2), fills_workers([9, 5, 4], 2)
+    (False, True)
+    """
+    busy = sum(seconds) >= workers * max(seconds, default=0.0)
+    return len(seconds) >= workers and (busy or len(seconds) >= MOST_OF_ROUND * workers)
 
 
 def rung_ends(epochs: int, rungs: int) -> tuple[int, ...]:

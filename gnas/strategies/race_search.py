@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,7 +15,7 @@ from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.candidate import RaceCandidate
 from gnas.strategies.proposers import CandidateSpace, propose_candidate
-from gnas.strategies.race_clock import measure_epoch, rung_ends
+from gnas.strategies.race_clock import fills_workers, measure_epoch, rung_ends
 from gnas.strategies.race_standing import Entry, Standing
 from gnas.strategies.race_supernets import Derived, train_supernets
 from gnas.strategies.trial import TrialData
@@ -139,7 +138,9 @@ class RaceSearch:
         self.round_begin = len(self.history)
         planned: list[BriefTraining] = []
         least = AT_LEAST if self.settings.max_seconds is not None else AT_LEAST - 1
-        for one in islice(self._wanted(), self.settings.round_size):
+        for one in self._wanted():
+            if self._is_full(planned):
+                break
             if self._fits([*planned, one]) or len(self.standing.entries) + len(planned) < least:
                 planned.append(one)
             elif one.begin == 0:
@@ -148,6 +149,13 @@ class RaceSearch:
             return planned
         finals = self._plan_finals()
         return finals or (self._plan_round() if self.finals_planned else [])
+
+    def _is_full(self, planned: Sequence[BriefTraining]) -> bool:
+        """Whether a round has enough trainings. With a limit of time no worker waits long for the longest of them."""
+        size = self.settings.round_size
+        if self.width == 1 or self.settings.max_seconds is None:
+            return len(planned) >= size
+        return len(planned) >= size and fills_workers([self._seconds(one) for one in planned], self.width)
 
     def _fits(self, planned: Sequence[BriefTraining]) -> bool:
         """Whether there is time for these trainings: with equal time for all, before the finals or after them."""

@@ -12,6 +12,7 @@ from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.strategies import Race, SearchResult, search
 from gnas.strategies.candidate import RaceCandidate
+from gnas.strategies.race_clock import fills_workers
 from gnas.strategies.race_standing import Standing
 from gnas.training.train import train
 
@@ -113,6 +114,14 @@ def test_with_a_limit_of_time_the_speed_of_a_candidate_decides_its_epochs(monkey
     assert len({len(ends) for ends in first.values()}) == 1  # all pass as many rungs
     best = result.finalists[0]
     assert best["epochs"] == best["training"]["ends"][-1]
+
+
+def test_a_round_keeps_all_workers_busy() -> None:
+    """With a limit of time, new candidates are tried beside a long training, more than ``round_size`` of them."""
+    assert not fills_workers([1.0], 2)
+    assert not fills_workers([8.0, *[1.0] * 7], 2)
+    assert fills_workers([8.0, *[1.0] * 8], 2)
+    assert fills_workers([1000.0, *[1.0] * 15], 2)  # one round is not the whole race
 
 
 def test_a_rung_ends_at_its_own_epoch_for_each_candidate() -> None:
