@@ -101,7 +101,11 @@ def test_a_wrong_argument_is_named_by_fit(arguments: dict, expected: str) -> Non
 
 def test_without_a_strategy_it_is_the_race_of_the_command_line() -> None:
     usual = GNAS()._settings()
-    assert (usual.preset, usual.search.strategy, usual.search.options) == ("wide", "race", {"max_seconds": RACE_SECONDS})
+    assert (usual.preset, usual.search.strategy, usual.search.options) == (
+        "wide",
+        "race",
+        {"max_seconds": RACE_SECONDS},
+    )
     assert set(usual.space.messages) == {"plain", "edge", "gated", "attention", "pair"}
     assert GNAS(time="1h30m")._settings().search.options == {"max_seconds": 5400}
     assert GNAS(time=90)._settings().search.options == {"max_seconds": 90}
@@ -115,7 +119,12 @@ def test_without_a_strategy_it_is_the_race_of_the_command_line() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"strategy": "single-level"}, {"search_epochs": 40}, {"settings": {"strategy": "single-level"}}, {"preset": "fast"}],
+    [
+        {"strategy": "single-level"},
+        {"search_epochs": 40},
+        {"settings": {"strategy": "single-level"}},
+        {"preset": "fast"},
+    ],
 )
 def test_another_strategy_has_the_preset_of_before(arguments: dict) -> None:
     assert GNAS(**arguments)._settings() == Settings.resolve("fast", baselines=())
