@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 
 # logP grows with the molecule, so the network adds up its atoms instead of averaging them.
 benchmark = gnas.load(HERE / "molecules.csv", target="logP", readout="sum", seed=0)
-settings = gnas.Settings.resolve("fast", cells=2, channels=16, search_epochs=3, epochs=8, baselines=("gcn",))
+settings = gnas.Settings.resolve("wide", cells=2, channels=16, epochs=8, search={"trials": 4}, baselines=())
 
 found = gnas.discover(benchmark, settings, "runs/molecules", force=True)
 print("depth", found.genotype.depth(), *found.genotype.formulas(), sep="\n  ")

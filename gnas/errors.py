@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from gnas.printed import printable
 
+NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")  # as PyTorch says it
+
 
 class InputError(ValueError):
     """Bad input. The message is one line a user can act on; the command line prints it and exits with 2."""
@@ -23,6 +25,10 @@ class RunError(RuntimeError):
         super().__init__(printable(str(message)))
 
 
+class OutOfMemory(RunError):
+    """The memory is full; the message says what to lower."""
+
+
 class Interrupted(Exception):
     """The user asked a run to stop; its state is saved."""
 
@@ -35,6 +41,29 @@ def choose(value: str, choices: Iterable[str], what: str) -> str:
     near = difflib.get_close_matches(str(value), known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise InputError(f"unknown {what} {value!r}; choose one of: {', '.join(known)}{hint}")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether Python, PyTorch or a library of the GPU had no memory left. PyTorch has several errors for it."""
+    if isinstance(error, RunError) or not isinstance(error, RuntimeError):
+        return isinstance(error, OutOfMemory | MemoryError)
+    return any(words in str(error) for words in NO_MEMORY)
+
+
+@contextmanager
+def explain_memory(device: object, lower: str) -> Iterator[None]:
+    """Inside, running out of memory is an :class:`OutOfMemory` that says what to ``lower``; one from deeper inside stays."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
+            raise
+        raise OutOfMemory(f"out of {name_memory(device)}; lower {lower}") from error
+
+
+def name_memory(device: object) -> str:
+    """The memory of a device in words."""
+    return "memory" if str(device) == "cpu" else f"the memory of {device}"
 
 
 @contextmanager

@@ -58,12 +58,12 @@ def show_command(
 ) -> None:
     """Show what 'gnas search' would read: what is used and how, what was inferred, left out, and what looks wrong."""
     from gnas.cli.prepare import choose_device, load_data
-    from gnas.cli.settings import default_preset, resolve_settings
+    from gnas.cli.settings import resolve_settings, usual_preset
     from gnas.data.describe import describe_benchmark
 
     screen = Screen(as_json, quiet)
     given = {"data": _data_options(target, option, seed) or None}
-    settings = resolve_settings(default_preset("search", data, choose_device(None))[0], preset, None, None, given)
+    settings = resolve_settings(usual_preset("search", data, choose_device(None), given)[0], preset, None, None, given)
     benchmark = load_data(screen, data, data_root, settings.data, show=False)
     description = describe_benchmark(benchmark)
     screen.pairs("data", description.lines)

@@ -11,7 +11,7 @@ import torch
 
 from gnas.cli.prepare import load_data
 from gnas.cli.screen import Screen
-from gnas.cli.settings import check_settings, data_options, default_preset, resolve_settings, setting_options
+from gnas.cli.settings import check_settings, data_options, resolve_settings, setting_options, usual_preset
 from gnas.cost import Workload, estimate
 from gnas.data.benchmarks import PUBLISHED
 from gnas.errors import InputError
@@ -21,8 +21,9 @@ from gnas.run.words import duration
 def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root: Path | None) -> dict[str, Any]:
     """Print the estimate of a run with these options; returns it as plain values."""
     device = _device(options["device"])
-    usual, _ = default_preset("search", dataset, device)
-    settings = resolve_settings(usual, options["preset"], None, None, setting_options(options))
+    chosen = setting_options(options)
+    usual, _ = usual_preset("search", dataset, device, chosen)
+    settings = resolve_settings(usual, options["preset"], None, None, chosen)
     check_settings(settings)
     if dataset in PUBLISHED:
         work, source = Workload.published(dataset), "published figures"

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 import typer
 from typer.core import TyperGroup
 
-from gnas.errors import InputError, Interrupted, RunError
+from gnas.errors import InputError, Interrupted, RunError, is_out_of_memory
 from gnas.printed import mask_secrets, printable
 
 FAILED, WRONG_USE, STOPPED = 1, 2, 130
@@ -91,8 +91,8 @@ def explain(error: BaseException, argv: Sequence[str]) -> tuple[str, int]:
             "error: another process of this run has gone; the last checkpoint is kept: start it again with --resume",
             FAILED,
         )
-    if _is_out_of_memory(error):
-        return f"error: out of memory ({message[:200] or 'on the host'})", FAILED
+    if is_out_of_memory(error):
+        return f"error: out of memory ({message[:200] or 'on the host'}); give it smaller data, or --device cpu", FAILED
     return f"error: unexpected {type(error).__name__}: {message[:300]} (GNAS_DEBUG=1 shows where)", FAILED
 
 
@@ -100,11 +100,6 @@ def _is_lost_process(error: BaseException) -> bool:
     """Whether another process of this run is gone. Gloo raises a plain RuntimeError that names its own source file."""
     torch = sys.modules.get("torch")  # an error of torch comes after its import, which is slow
     return (torch is not None and isinstance(error, torch.distributed.DistBackendError)) or "/gloo/" in str(error)
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    torch = sys.modules.get("torch")
-    return isinstance(error, MemoryError) or (torch is not None and isinstance(error, torch.OutOfMemoryError))
 
 
 def usage(error: Any) -> str:

@@ -16,7 +16,7 @@ from gnas.cli.prepare import PreparedRun
 from gnas.cli.progress import Stage, Stages
 from gnas.compare.ensemble import add_ensemble
 from gnas.compare.networks import Candidate, compare
-from gnas.errors import Interrupted, RunError
+from gnas.errors import Interrupted, OutOfMemory, is_out_of_memory, name_memory
 from gnas.run.folder import Run, stop_on_interrupt
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.settings import Settings
@@ -25,10 +25,6 @@ from gnas.strategies.searches import JUDGED
 from gnas.training.loop import Record, watching
 from gnas.use.tracking import Tracker, open_trackers
 from gnas.workflow import train_config, write_data
-
-
-class OutOfMemory(RunError):
-    """No memory left; the message names what to reduce."""
 
 
 @dataclass(frozen=True)
@@ -114,22 +110,14 @@ def explained(settings: Settings, device: torch.device) -> Iterator[None]:
     """Inside, running out of memory is explained by the settings that decide how much is needed."""
     try:
         yield
-    except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not _is_memory(error):
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
             raise
-        where = f"the memory of {device}" if device.type == "cuda" else "memory"
         raise OutOfMemory(
-            f"out of {where}; reduce the batch (now --batch {settings.training.batch_size}, "
+            f"out of {name_memory(device)}; reduce the batch (now --batch {settings.training.batch_size}, "
             f"--set search.batch_size={settings.search.batch_size}), "
             f"--channels (now {settings.space.channels}) or --cells (now {settings.space.cells}), and start again with --force"
         ) from error
-
-
-def _is_memory(error: RuntimeError) -> bool:
-    text = str(error)
-    return isinstance(error, torch.OutOfMemoryError) or any(
-        words in text for words in ("can't allocate memory", "not enough memory", "CUDA out of memory", "ALLOC_FAILED")
-    )
 
 
 def train_stages(names: Sequence[str], settings: Settings) -> list[Stage]:

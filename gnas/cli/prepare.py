@@ -17,13 +17,11 @@ from gnas.cli.place import Place, run_name
 from gnas.cli.progress import count_progress
 from gnas.cli.screen import Screen
 from gnas.cli.settings import (
-    DEFAULT_SECONDS,
     check_settings,
     data_options,
-    default_preset,
-    lacks_limit,
     resolve_settings,
     setting_options,
+    usual_preset,
 )
 from gnas.cli.workers import check_workers, fetch
 from gnas.data import NAMES, Benchmark, load
@@ -31,7 +29,7 @@ from gnas.data.describe import describe_benchmark
 from gnas.errors import InputError
 from gnas.files import read_text
 from gnas.jobs import Runner
-from gnas.run.settings import Settings, read_command
+from gnas.run.settings import RACE_SECONDS, Settings, read_command
 from gnas.run.words import parse_duration
 from gnas.training.engine import use_deterministic
 from gnas.use.tracking import find_trackers
@@ -90,8 +88,8 @@ def prepare_run(
     first = join_processes(job, device)
     screen = Screen(options["as_json"], options["quiet"]) if first else Screen(quiet=True)
     trackers = find_trackers(options["track"] if first else "none")
-    usual, why = default_preset(job, dataset, device, options.get("strategy"))
     given = setting_options(options) if given is None else given
+    usual, why = usual_preset(job, dataset, device, given)
     given = {**given, "data": data_options(options["target"], options["data"], options.get("sample_neighbors")) or None}
     preset, file, changes = options["preset"], options["settings"], list(options["change"] or ())
     if options.get("searches") is not None:
@@ -109,9 +107,8 @@ def prepare_run(
     saved = distributed.from_first(lambda: place.saved) if file is None else read_command(file)
     if saved and file is None:
         settings = resolve_settings(usual, preset, None, saved.get("settings"), given, changes)
-    unlimited = not saved and lacks_limit(settings)
-    if unlimited:
-        settings = settings.changed({"search.max_seconds": DEFAULT_SECONDS})
+    limited = settings if saved else settings.with_limit()
+    unlimited, settings = limited != settings, limited
     if options.get("sync_bn"):
         settings = with_shared_norms(settings)
     check_settings(settings)
@@ -121,7 +118,7 @@ def prepare_run(
     if unlimited:
         screen.pair(
             "time",
-            f"{DEFAULT_SECONDS / 60:g} minutes; --time 30m for another limit, --trials N for a number of networks",
+            f"{RACE_SECONDS / 60:g} minutes; --time 30m for another limit, --trials N for a number of networks",
         )
     if recipe and not place.resumed:
         screen.pair("recipe", f"{recipe.stem}, as in our results; --preset NAME for another")

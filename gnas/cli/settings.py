@@ -14,30 +14,25 @@ from gnas.errors import InputError
 from gnas.model.baselines import HAND_MADE, check_name
 from gnas.model.operations import OPERATIONS
 from gnas.plugins import check_plugin
-from gnas.run.settings import Settings, is_setting, read_settings
+from gnas.run.settings import Settings, default_preset, is_setting, read_settings
 from gnas.workflow import chosen_strategy, train_config
 
-DEFAULT_SECONDS = 300.0  # of a race without a limit
 
+def usual_preset(job: str, dataset: str, device: torch.device, given: Mapping[str, Any]) -> tuple[str, str]:
+    """The preset of a command that names none, and the reason. ``given``: its options that are settings.
 
-def default_preset(job: str, dataset: str, device: torch.device, strategy: str | None = None) -> tuple[str, str]:
-    """The preset of a command that names none, and the reason.
-
-    A search is a race, unless it names another strategy or ``torchrun`` started it.
+    A search is a race, unless it names another strategy or the epochs of one, or ``torchrun`` started it.
     """
-    races = strategy == "race" or (strategy is None and not distributed.launched())
-    usual = "wide" if job == "search" and races else "fast"
+    strategy = given.get("strategy")
+    alone = strategy == "race" or not distributed.launched()
+    usual = default_preset(given) if job == "search" and alone else "fast"
     if dataset not in PUBLISHED:
+        if strategy is None and given.get("search_epochs") is not None and job == "search":
+            return usual, "--search-epochs is not for a race; --strategy race --epochs N for one"
         return usual, "the default here; --preset paper for the paper's protocol"
     if device.type == "cuda" and strategy != "race":
         return "paper", "one of the paper's datasets, on a GPU"
     return usual, "no GPU; --preset paper for the paper's protocol" if device.type != "cuda" else "for races"
-
-
-def lacks_limit(settings: Settings) -> bool:
-    """Whether the settings are those of a race that nothing limits."""
-    limits = {"max_seconds", "max_epochs", "trials"}
-    return settings.search.strategy == "race" and limits.isdisjoint(settings.search.options_for("race"))
 
 
 def resolve_settings(

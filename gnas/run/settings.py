@@ -23,6 +23,7 @@ from gnas.formats import check_format
 from gnas.run.protocol import TrainConfig
 
 GRADIENT = ("single-level", "darts", "darts1", "darts2")  # they share their options
+RACE_SECONDS = 300.0  # of a race without a limit
 
 
 @dataclass(frozen=True)
@@ -327,6 +328,13 @@ class Settings:
         group, _, inner = find_setting(name).partition(".")
         return getattr(getattr(self, group), inner) if inner else getattr(self, group)
 
+    def with_limit(self) -> Settings:
+        """The same, with ``RACE_SECONDS`` for a race that nothing limits."""
+        limits = {"max_seconds", "max_epochs", "trials"}
+        if self.search.strategy != "race" or not limits.isdisjoint(self.search.options_for("race")):
+            return self
+        return self.changed({"search.max_seconds": RACE_SECONDS})
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values in groups for a YAML file."""
         search = {name: value for name, value in _plain(self.search).items() if name != "options"}
@@ -359,6 +367,18 @@ class Settings:
 
     def _data(self) -> dict[str, Any]:
         return {"data": dict(self.data)} if self.data else {}
+
+
+def default_preset(given: Mapping[str, Any]) -> str:
+    """The preset where none is named: ``wide`` for a race, which is the default strategy, ``fast`` for others.
+
+    ``given`` are the settings that are named. A race has no epochs of a search: ``search_epochs`` means another strategy.
+
+    >>> default_preset({}), default_preset({"strategy": "darts"}), default_preset({"search_epochs": 10})
+    ('wide', 'fast', 'fast')
+    """
+    search = group_settings({name: value for name, value in given.items() if value is not None}).get("search", {})
+    return "wide" if search.get("strategy", "single-level" if "epochs" in search else "race") == "race" else "fast"
 
 
 def setting_names(groups: Iterable[str] = GROUPS) -> list[str]:

@@ -11,7 +11,7 @@ import torch
 
 from gnas.arch.space import SearchSpace
 from gnas.data.benchmark import Benchmark
-from gnas.errors import choose
+from gnas.errors import choose, explain_memory
 from gnas.jobs import Runner
 from gnas.model.stage import OperationTypes
 from gnas.plugins import resolve_plugin
@@ -106,7 +106,10 @@ def search(
         benchmark.train, benchmark.val, benchmark.task, space or SearchSpace(), channels, num_cells, operations
     )
     context = SearchContext(seed, torch.device(device), engine, run, on_epoch, should_stop, runner, on_leaders)
-    result = strategy.search(problem, context)
+    with explain_memory(
+        device, f"the batch size of the search, channels (now {channels}) or num_cells (now {num_cells})"
+    ):
+        result = strategy.search(problem, context)
     if run is not None:
         run.write_genotype(result.genotype)
         run.write_json("result", result.to_dict())

@@ -21,7 +21,7 @@ from gnas.strategies.constant import ConstantWatch
 from gnas.strategies.searches import best_of
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import Evaluator, PreciseNorms
-from gnas.training.loop import EpochLoop, Record, plan_epoch, seeded, steps_per_epoch
+from gnas.training.loop import EpochLoop, Record, lower_batch, plan_epoch, seeded, steps_per_epoch
 from gnas.training.meter import Meter
 from gnas.training.optim import adam, clear_state, restore, set_rate, sgd, use_precision
 from gnas.training.sampling import open_store
@@ -173,6 +173,10 @@ class GradientSearch(EpochLoop):
             self.begin_epoch()
         plan = plan_epoch(self.store, self.settings.batch_size, self.settings.epoch_steps, self.generator)
         return [(p,) for p in plan]
+
+    def what_to_lower(self) -> str:
+        problem, batch = self.problem, lower_batch(self.store, "search.batch_size", self.settings.batch_size)
+        return f"{batch}space.channels (now {problem.channels}) or space.cells (now {problem.num_cells})"
 
     def finish_epoch(self) -> Record:
         distributed.settle(self.supernet)

@@ -17,7 +17,7 @@ from gnas.model.supernet import Supernet
 from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.training.engine import Engine, mode_for, take_turns
-from gnas.training.loop import EpochLoop, Record, seeded, steps_per_epoch
+from gnas.training.loop import EpochLoop, Record, lower_batch, seeded, steps_per_epoch
 from gnas.training.meter import Meter
 from gnas.training.optim import adam, autocast, restore
 from gnas.training.store import Capacity, Planned, Store
@@ -55,6 +55,9 @@ class OneShotTraining(EpochLoop):
         """Run to the end; resume if the run folder has a checkpoint."""
         take_turns([self.steps()])
         return self.supernet
+
+    def what_to_lower(self) -> str:
+        return f"{lower_batch(self.store, 'search.batch_size', self.batch_size)}space.channels or space.cells"
 
     def plan(self) -> list[tuple[Planned, ...]]:
         if self.step_number == 0:

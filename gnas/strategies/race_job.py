@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from gnas.errors import OutOfMemory
 from gnas.jobs import Work
 from gnas.model.stage import OperationTypes
 from gnas.model.task import Task
@@ -97,7 +98,7 @@ class _Training:
     def steps(self) -> Iterator[None]:
         try:
             yield from self.trainer.steps()
-        except (NotFinite, torch.OutOfMemoryError) as error:
+        except (NotFinite, OutOfMemory) as error:
             self.failed = str(error).splitlines()[0]
 
     def outcome(self, begin: int, end: int) -> Record:

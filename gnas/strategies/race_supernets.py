@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from gnas.arch.genotype import Genotype
-from gnas.errors import Interrupted
+from gnas.errors import Interrupted, OutOfMemory
 from gnas.run.protocol import TrainConfig
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.single_level import SingleLevel, SingleLevelSearch
@@ -119,7 +117,7 @@ def _train_one(
             if limit is not None and time.monotonic() - started + whole > limit:
                 return []  # the first step tells that it would not end in time
             take_turns([steps])
-        except (NotFinite, torch.OutOfMemoryError):  # a supernet takes several times the memory of a network
+        except (NotFinite, OutOfMemory):  # a supernet takes several times the memory of a network
             return []
         except Interrupted:
             if not is_late():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 
 import torch
 
-from gnas.errors import InputError
+from gnas.errors import InputError, OutOfMemory, explain_memory
 from gnas.fields import check_fields, setting
 from gnas.graph import GraphSet
 from gnas.model.network import GraphModule
@@ -116,7 +116,8 @@ def judge_network(
     started = time.perf_counter()
     weights = {"num_weights": model.num_weights()}
     try:
-        return {**weights, **train_briefly(model, settings, context, stores, seed, folder, on_epoch)}
-    except (NotFinite, torch.OutOfMemoryError) as error:
+        with explain_memory(context.device, f"search.batch_size (now {settings.batch_size})"):
+            return {**weights, **train_briefly(model, settings, context, stores, seed, folder, on_epoch)}
+    except (NotFinite, OutOfMemory) as error:
         reason, seconds = str(error).splitlines()[0], time.perf_counter() - started
         return {**weights, "val_metric": None, "failed": reason, "epochs": settings.epochs, "seconds": seconds}

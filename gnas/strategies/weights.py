@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import torch
 
 from gnas.arch.genotype import CellGenotype, Genotype, Link
@@ -26,6 +24,6 @@ def most_weights(problem: SearchProblem) -> int:
     space = problem.space
     n, m = space.nodes, space.outputs
     names = [name for name in space.filters if name != "zero"]
-    choices = list(product(names, space.second_level))
-    heaviest = max(choices, key=lambda one: count(one[0], one[1], 1))
-    return count(heaviest[0], heaviest[1], problem.num_cells)
+    name = max(names, key=lambda one: count(one, space.second_level[0], 1))  # the levels add their weights
+    second = max(space.second_level, key=lambda one: count(names[0], one, 1))
+    return count(name, second, problem.num_cells)

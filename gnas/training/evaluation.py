@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from gnas import distributed
+from gnas.errors import explain_memory
 from gnas.graph import GraphSet
 from gnas.model.metrics import METRIC_TABLE, MetricValue
 from gnas.model.network import GraphModule
@@ -54,7 +55,7 @@ class Evaluator:
         split: str = "",
         collect: bool = False,
     ) -> None:
-        self.model, self.store, self.precision = model, store, precision
+        self.model, self.store, self.precision, self.batch_size = model, store, precision, batch_size
         rank, size = distributed.share()
         self.plan = store.plan(batch_size)[rank::size]  # whole batches: their figures add up exactly
         self.meter = Meter(model.task, store.device, len(self.plan), split, store.num_rows, collect)
@@ -69,14 +70,18 @@ class Evaluator:
     def __call__(self, epoch: int) -> dict[str, float]:
         was_training = self.model.training
         self.model.eval()
+        with explain_memory(self.store.device, f"the batch size of the evaluation (now {self.batch_size})"):
+            figures = self._run(epoch)
+        self.model.train(was_training)
+        return figures
+
+    def _run(self, epoch: int) -> dict[str, float]:
         with self.engine.on_stream():
             self.meter.reset()
             for number, planned in enumerate(self.plan, start=1):
                 self.engine(planned)
                 report_step(None, epoch, 0, number, len(self.plan))
-            figures = self.meter.read(epoch)
-        self.model.train(was_training)
-        return figures
+            return self.meter.read(epoch)
 
     def read_metrics(self) -> dict[str, MetricValue]:
         """All metrics of the last call, if this evaluator collects outputs."""

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from gnas import distributed
-from gnas.errors import Interrupted
+from gnas.errors import Interrupted, explain_memory
 from gnas.run.folder import Run
 from gnas.training.engine import Engine
 from gnas.training.store import Planned, Store
@@ -106,6 +106,10 @@ class EpochLoop:
         """Read the meter, evaluate, adapt the learning rate; returns the history record. May set ``self.done``."""
         raise TypeError("a loop defines finish_epoch()")
 
+    def what_to_lower(self) -> str:
+        """What to lower if the memory does not suffice."""
+        raise TypeError("a loop defines what_to_lower()")
+
     def state(self) -> dict[str, Any]:
         """Everything that the remaining steps depend on."""
         raise TypeError("a loop defines state()")
@@ -117,9 +121,10 @@ class EpochLoop:
 
     def steps(self) -> Iterator[None]:
         """Run to the end, yielding after each step so that several loops can take turns."""
-        self._resume()
-        while self.epoch < self.epochs and not self.done:
-            yield from self._one_epoch()
+        with explain_memory(self.engine.device, self.what_to_lower()):
+            self._resume()
+            while self.epoch < self.epochs and not self.done:
+                yield from self._one_epoch()
 
     def _one_epoch(self) -> Iterator[None]:
         started = time.perf_counter()
@@ -222,6 +227,13 @@ def steps_per_epoch(store: Store, batch_size: int, least: int = 1) -> int:
     """Steps of an epoch: as many passes over the graphs as make ``least`` steps."""
     steps = math.ceil(len(store) / min(batch_size, len(store)))
     return steps * math.ceil(least / steps)
+
+
+def lower_batch(store: Store, name: str, batch_size: int) -> str:
+    """The beginning of :meth:`EpochLoop.what_to_lower`: the setting ``name``, or of one whole graph how to sample it."""
+    if len(store) > 1:
+        return f"{name} (now {batch_size}), "
+    return "data.sample_neighbors (such as 10,5), " if store.graphs.level == "node" else ""
 
 
 def plan_epoch(store: Store, batch_size: int, least: int, generator: torch.Generator) -> list[Planned]:

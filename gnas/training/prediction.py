@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,13 +15,14 @@ from torch import Tensor
 from gnas.data.benchmark import DEFAULT_HOPS, Benchmark, is_large
 from gnas.data.encoding import Encoding
 from gnas.data.rows import MOST_PREDICTED_ROWS, index_rows, to_csv
-from gnas.errors import InputError
+from gnas.errors import InputError, explain_memory, is_out_of_memory, name_memory
 from gnas.graph import GraphSet
 from gnas.model.encodings import fill_encodings
 from gnas.model.ensemble import Ensemble
 from gnas.model.network import GraphModule
 from gnas.model.task import Task
 from gnas.training.sampling import open_store
+from gnas.training.store import Store
 
 Progress = Callable[[str, int, int], None]  # stage, number done, total
 
@@ -118,16 +120,30 @@ def infer(
     graphs = fill_encodings(graphs, model.task)
     hops = graphs.sample_neighbors or (DEFAULT_HOPS if is_large(graphs) else ())
     graphs = dataclasses.replace(graphs, mask=graphs.mask if in_split else None, sample_neighbors=hops)
-    store = open_store(graphs, as_device(device))
-    model, task = model.to(as_device(device)).eval(), model.task
-    found = []
-    plan = store.plan(batch_size)
-    for number, planned in enumerate(plan, start=1):
-        batch = store.batch(planned.ids, planned.capacity)
-        out = model(batch)[batch.target_mask]  # the rest is padding, other splits, or sampled neighbours
-        found.append(task.predicted_values(out.cpu().double()))  # in float32, probabilities near 1 are equal
-        if on_progress is not None:
-            on_progress("predicting, batches", number, len(plan))
+    with explain_memory(device, "the size of the graph, or use the CPU (device cpu)"):
+        store, model = open_store(graphs, as_device(device)), model.to(as_device(device)).eval()
+        while True:
+            found = _infer_batches(model, store, batch_size, on_progress)
+            if found is not None:
+                return found
+            batch_size = min(batch_size, len(store)) // 2
+            warnings.warn(f"out of {name_memory(device)}; batches of {batch_size} are tried", stacklevel=2)
+
+
+def _infer_batches(model: GraphModule, store: Store, batch_size: int, on_progress: Progress | None) -> Tensor | None:
+    """What :func:`infer` returns; None if a batch of several items does not fit into the memory."""
+    found, plan = [], store.plan(batch_size)
+    try:
+        for number, planned in enumerate(plan, start=1):
+            batch = store.batch(planned.ids, planned.capacity)
+            out = model(batch)[batch.target_mask]  # the rest is padding, other splits, or sampled neighbours
+            found.append(model.task.predicted_values(out.cpu().double()))  # in float32, probabilities near 1 are equal
+            if on_progress is not None:
+                on_progress("predicting, batches", number, len(plan))
+    except (MemoryError, RuntimeError) as error:
+        if min(batch_size, len(store)) == 1 or not is_out_of_memory(error):
+            raise
+        return None  # the error is gone with its references to the batch before a smaller one is tried
     return torch.cat(found)
 
 

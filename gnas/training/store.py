@@ -39,6 +39,7 @@ class Planned:
 class Store:
     """A split as batches. A ``static`` store assembles batches from tensors that never move, so that a step can be recorded."""
 
+    graphs: GraphSet
     device: torch.device
     static = True
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gnas import distributed
 from gnas.data.benchmark import Benchmark
+from gnas.errors import explain_memory
 from gnas.model.metrics import MetricValue, name_per_target
 from gnas.model.network import GraphModule
 from gnas.model.task import decimals
@@ -23,7 +24,7 @@ from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import SETTLED, Evaluator, PreciseNorms, lag_behind, norms_of
-from gnas.training.loop import EpochLoop, Record, labelled, plan_epoch, seeded, steps_per_epoch
+from gnas.training.loop import EpochLoop, Record, labelled, lower_batch, plan_epoch, seeded, steps_per_epoch
 from gnas.training.meter import Meter
 from gnas.training.optim import adam, autocast, exponential_average, restore, set_rate, steps_taken, use_precision
 from gnas.training.sampling import open_store
@@ -119,6 +120,10 @@ class Trainer(EpochLoop):
         self.best: dict[str, Tensor] = {}
         self.best_val, self.best_epoch = math.nan, 0
         self.rate, self.lowest, self.waited = config.lr, math.inf, 0
+
+    def what_to_lower(self) -> str:
+        batch = lower_batch(self.stores["train"], "training.batch_size", self.config.batch_size)
+        return f"{batch}the channels or the layers of the network"
 
     def _evaluator(self, split: str, mode: str, collect: bool = False) -> Evaluator:
         config, stream = self.config, self.engine.stream
@@ -302,14 +307,15 @@ def train_seeds(
     config = config or TrainConfig.paper(benchmark)
     device = torch.device(device)
     use_precision(config.precision)
-    stores = {name: open_store(split, device) for name, split in benchmark.splits().items()}
     folders = list(runs) if runs is not None else [None] * len(seeds)
     trainers = []
-    for seed, folder in zip(seeds, folders, strict=True):
-        torch.manual_seed(seed)
-        model = copy.deepcopy(build) if isinstance(build, GraphModule) else build()
-        note = labelled(on_epoch, seed=seed)
-        trainers.append(Trainer(model, config, seed, device, stores, folder, note, should_stop))
+    with explain_memory(device, "the size of the data or of the network"):
+        stores = {name: open_store(split, device) for name, split in benchmark.splits().items()}
+        for seed, folder in zip(seeds, folders, strict=True):
+            torch.manual_seed(seed)
+            model = copy.deepcopy(build) if isinstance(build, GraphModule) else build()
+            note = labelled(on_epoch, seed=seed)
+            trainers.append(Trainer(model, config, seed, device, stores, folder, note, should_stop))
     if device.type == "cuda":
         take_turns([trainer.steps() for trainer in trainers])
         return Spread(tuple(trainer.result() for trainer in trainers))

@@ -9,6 +9,7 @@ import inspect
 import shutil
 import sys
 import tempfile
+import time as clock
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +25,8 @@ from gnas.run import layout
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import load_model
-from gnas.run.settings import Settings, config_settings, find_setting, is_setting
+from gnas.run.settings import Settings, config_settings, default_preset, find_setting, is_setting
+from gnas.run.words import parse_duration
 from gnas.training.loop import Record
 from gnas.training.prediction import Predictions, as_device, infer, output_names
 from gnas.use.logs import log_records
@@ -56,8 +58,12 @@ class Estimator:
         task: what is learned: ``classification``, ``regression`` or ``multilabel`` (several labels that are 0, 1 or blank),
             with the level in front where it is not plain from the data, such as ``node-classification``; or ``link``.
             None: inferred.
-        preset: ``wide``, ``fast``, ``paper`` or ``strong``; what follows changes single settings of it.
-        strategy, cells, channels, budget, search_epochs, epochs, batch, lr, seeds: see :class:`gnas.Settings`.
+        preset: ``wide``, ``fast``, ``paper`` or ``strong``; what follows changes single settings of it. None: ``wide``, a race
+            over the whole space, as on the command line; ``fast`` with another strategy.
+        time: how long a race may take in all: seconds, or a text such as ``"10m"``. Without ``time`` and ``trials``: 5 minutes.
+        trials: networks to try, for a race and other strategies by trials.
+        strategy, cells, channels, budget, epochs, batch, lr, seeds: see :class:`gnas.Settings`.
+        search_epochs: epochs of the search of another strategy; without ``strategy``, that is ``single-level``.
         ensemble: make an ensemble of at most so many of the trained networks; it predicts if it is best on validation.
         baselines: hand-made networks to train beside the found one, for the leaderboard.
         seed: of the search, and of the split where the data bring none.
@@ -81,8 +87,10 @@ class Estimator:
     def __init__(
         self,
         task: str | None = None,
-        preset: str = "fast",
+        preset: str | None = None,
         *,
+        time: float | str | None = None,
+        trials: int | None = None,
         strategy: str | None = None,
         cells: int | None = None,
         channels: int | None = None,
@@ -104,6 +112,7 @@ class Estimator:
         verbose: int = 0,
     ) -> None:
         self.task, self.preset = task, preset
+        self.time, self.trials = time, trials
         self.strategy, self.cells, self.channels, self.budget = strategy, cells, channels, budget
         self.search_epochs, self.epochs, self.batch, self.lr = search_epochs, epochs, batch, lr
         self.ensemble = ensemble
@@ -138,8 +147,8 @@ class Estimator:
         list of SMILES. Where the data bring no split, a tenth is kept for validation and a tenth for the leaderboard;
         ``data_options`` can change that.
         """
+        started, settings = clock.monotonic(), self._settings()
         benchmark, values = self._benchmark(dataset, y)
-        settings = self._settings()
         temporary = None if self.out is not None else tempfile.TemporaryDirectory(prefix="gnas-")
         folder = Path(self.out) if self.out is not None else Path(temporary.name) / "run"  # type: ignore[union-attr]
         with log_records(self.verbose) as on_epoch:
@@ -151,6 +160,7 @@ class Estimator:
                 resume=self.resume,
                 force=self.force,
                 on_epoch=on_epoch,
+                started=started,
             )
         self._temporary = temporary  # gone with this object
         self._adopt(folder, found.leaderboard, found.search.history)
@@ -187,7 +197,11 @@ class Estimator:
 
     def _settings(self) -> Settings:
         given = {name: value for name, value in self.get_params().items() if name != "preset" and is_setting(name)}
-        settings = Settings.resolve(self.preset, **{**given, **(self.settings or {})})
+        given |= self.settings or {}
+        preset = default_preset(given) if self.preset is None else self.preset
+        given |= {} if self.time is None else {"search.max_seconds": parse_duration(str(self.time))}
+        given |= {} if self.trials is None else {"search.trials": self.trials}
+        settings = Settings.resolve(preset, **given).with_limit()
         own = {name: value for name, value in (self.data_options or {}).items() if name in ("encodings", "structure")}
         return settings.changed({"data": own})
 

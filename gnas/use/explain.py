@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from gnas.data.benchmark import WHOLE_NODES, is_large
 from gnas.data.encoding import Array
 from gnas.data.rows import index_rows, to_csv
-from gnas.errors import InputError, choose
+from gnas.errors import InputError, choose, explain_memory
 from gnas.graph import GraphBatch, GraphSet
 from gnas.model.encoder import EdgeEncoder, Encoder
 from gnas.model.encodings import fill_encodings
@@ -132,7 +132,8 @@ def explain(
     names = output_names(model.task, info.encoding)
     model = model.to(as_device(device)).double()
     found = [rows] if isinstance(rows, int) else list(rows)
-    made = [explain_row(model, new, row, names, output) for row in found]
+    with explain_memory(device, "the size of the graph, or use the CPU (device cpu)"):
+        made = [explain_row(model, new, row, names, output) for row in found]
     nodes = info.encoding.nodes if info.encoding is not None else ()
     texts = next((k for k, column in enumerate(nodes) if column.kind == "vocabulary"), None)
     if texts is not None and model.task.categories:

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 from gnas.data import load
 from gnas.errors import InputError
+from gnas.run.settings import RACE_SECONDS, Settings
 from gnas.use.estimator import GNAS, NotFittedError
 from gnas.use.export import export_run
 from gnas.use.predict import predict
@@ -96,6 +97,49 @@ def test_its_text_shows_what_was_changed() -> None:
 def test_a_wrong_argument_is_named_by_fit(arguments: dict, expected: str) -> None:
     with pytest.raises(InputError, match=expected):
         GNAS(**{**TINY, **arguments}).fit(GRAPHS)
+
+
+def test_without_a_strategy_it_is_the_race_of_the_command_line() -> None:
+    usual = GNAS()._settings()
+    assert (usual.preset, usual.search.strategy, usual.search.options) == (
+        "wide",
+        "race",
+        {"max_seconds": RACE_SECONDS},
+    )
+    assert set(usual.space.messages) == {"plain", "edge", "gated", "attention", "pair"}
+    assert GNAS(time="1h30m")._settings().search.options == {"max_seconds": 5400}
+    assert GNAS(time=90)._settings().search.options == {"max_seconds": 90}
+    assert GNAS(trials=3)._settings().search.options == {"trials": 3}
+    assert GNAS(settings={"search.max_epochs": 9})._settings().search.options == {"max_epochs": 9}
+    with pytest.raises(InputError, match="'soon' is no time"):
+        GNAS(time="soon").fit(GRAPHS)
+    with pytest.raises(InputError, match="trials"):
+        GNAS(strategy="single-level", trials=3).fit(GRAPHS)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"strategy": "single-level"},
+        {"search_epochs": 40},
+        {"settings": {"strategy": "single-level"}},
+        {"preset": "fast"},
+    ],
+)
+def test_another_strategy_has_the_preset_of_before(arguments: dict) -> None:
+    assert GNAS(**arguments)._settings() == Settings.resolve("fast", baselines=())
+
+
+def test_a_race_of_small_networks(tmp_path: Path) -> None:
+    made = GNAS(trials=3, epochs=2, cells=1, budget=5000, settings={"search.supernets": 0}).fit(GRAPHS)
+    kinds = {record["genotype"].split()[1] for record in made.history_}
+    assert kinds == {"gnas-genotype", "gnas-baseline"}, "found networks race with hand-made ones"
+    best = min(made.leaderboard_.rows, key=lambda row: row.val)
+    assert made.network_name_ == best.name
+    assert made.score(GRAPHS) == pytest.approx(r_squared(made.predict(GRAPHS), np.array([g.y.item() for g in GRAPHS])))
+    again = GNAS.load(made.save(tmp_path / "run"))
+    assert again._settings() == made._settings().for_data(one_graph=False)
+    assert np.array_equal(again.predict(GRAPHS), made.predict(GRAPHS))
 
 
 # -- fitting and predicting -----------------------------------------------------------------------------------------
