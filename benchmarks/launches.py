@@ -21,16 +21,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 os.environ["GNAS_FUSED"] = os.environ["GNAS_AGGREGATE"] = "triton"
 
 import work
-from recipes import CONFIG, RECIPES
-from shapes import with_columns
+from recipes import RECIPES, recipe_step
 from triton.runtime.jit import JITFunction
 
-from gnas.model import baselines
-from gnas.model.network import width_for
 from gnas.training.store import GraphStore
 
 PLAN = GraphStore.plan
-FREE = ("empty", "detach", "alias", "lift", "_local_scalar", "_to_cpu", "prim::")  # no kernel
+FREE = ("empty", "promote_types", "profiler", "detach", "alias", "lift", "_local_scalar", "_to_cpu", "prim::")  # no kernel
 
 
 class Launches(TorchDispatchMode):
@@ -50,19 +47,8 @@ class Launches(TorchDispatchMode):
 
 def count(case: str, seeds: int = 1) -> collections.Counter[str]:
     """The launches of one step of a recipe."""
-    one = RECIPES[case]
-    benchmark = with_columns(one.shape, 64)
-    channels = width_for(one.weights, lambda width: build(case, benchmark, width), 2)
-    ready = work.training(
-        benchmark,
-        one.layers,
-        "eager",
-        torch.device("cpu"),
-        batch=one.batch,
-        build=lambda: build(case, benchmark, channels),
-        config=CONFIG,
-        replicas=seeds,
-    )
+    benchmark, options = recipe_step(RECIPES[case], 64)
+    ready = work.training(benchmark, 0, "eager", torch.device("cpu"), replicas=seeds, **options)
     ready.step()
     with Launches() as launches:
 
@@ -82,17 +68,12 @@ def skip(kernel: JITFunction, *args: object, grid: object, warmup: bool = False,
     """Not a launch; tensors of row numbers that the kernel would have written are zeros, so that rows can be read."""
     for parameter, value in zip(kernel.params, args, strict=False):
         if parameter.name.endswith("_out") and isinstance(value, torch.Tensor):
-            value.untyped_storage().fill_(0)
+            value.numpy().fill(0)
 
 
 def planned(store: GraphStore, *args: Any, **told: Any) -> Any:
     """The padded plan of a GPU."""
     return PLAN(store, *args, **{**told, "padded": True})
-
-
-def build(case: str, benchmark: Any, channels: int) -> torch.nn.Module:
-    one = RECIPES[case]
-    return baselines.build_recipe(one.name, benchmark.task, channels, one.layers, one.dropout)
 
 
 def main() -> None:
