@@ -2,6 +2,7 @@
 
     python benchmarks/kernels.py                       # a GPU if there is one, ZINC-sized graphs, 4 cells, about 20 s
     python benchmarks/kernels.py --shape pattern --top 20
+    python benchmarks/kernels.py --recipes zinc-gin+ zinc-gatedgcn+   # training steps of today's networks instead
 
 The kernels are those of a recorded step too, which only saves the launches. ``step_us`` is the time of all of them together.
 ``note`` names the state of the package: rows measured before a change stay for comparison.
@@ -9,10 +10,12 @@ The kernels are those of a recorded step too, which only saves the launches. ``s
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 
 import torch
 import work
+from recipes import RECIPES, recipe_step
 from rows import Rows, parser
 from shapes import SHAPES, synthetic
 from torch.profiler import ProfilerActivity, profile
@@ -25,19 +28,30 @@ def main() -> None:
     words.add_argument("--shape", choices=list(SHAPES), default="zinc")
     words.add_argument("--cells", type=int, default=4)
     words.add_argument("--top", type=int, default=30)
+    words.add_argument("--recipes", nargs="+", choices=RECIPES, default=[])
     words.add_argument("--note", default="")
     chosen = words.parse_args()
     device = torch.device(chosen.device)
     rows = Rows(chosen.out, device, COLUMNS)
-    benchmark = synthetic(chosen.shape)
-    shape = f"{chosen.shape} (random graphs of this size)"
-    for what, make in (("search", work.search), ("training", work.training)):
-        ready = make(benchmark, chosen.cells, "eager", device)
+    for shape, what, cells, ready in steps(chosen, device):
         kernels = list(longest(ready, device))
         total = round(sum(us for _, _, us in kernels))
         for name, calls, us in kernels[: chosen.top]:
-            about = {"shape": shape, "what": what, "cells": chosen.cells, "step_us": total, "note": chosen.note}
+            about = {"shape": shape, "what": what, "cells": cells, "step_us": total, "note": chosen.note}
             rows.add(**about, kernel=name, calls=calls, us=round(us))
+
+
+def steps(chosen: argparse.Namespace, device: torch.device) -> Iterator[tuple[str, str, int, work.Work]]:
+    """Shape, name, cells and the step itself of what is measured."""
+    for name in chosen.recipes:
+        benchmark, options = recipe_step(RECIPES[name], 512)
+        yield benchmark.name, name, RECIPES[name].layers, work.training(benchmark, 0, "eager", device, **options)
+    if chosen.recipes:
+        return
+    benchmark = synthetic(chosen.shape)
+    for what, make in (("search", work.search), ("training", work.training)):
+        shape = f"{chosen.shape} (random graphs of this size)"
+        yield shape, what, chosen.cells, make(benchmark, chosen.cells, "eager", device)
 
 
 def longest(ready: work.Work, device: torch.device) -> Iterator[tuple[str, int, float]]:

@@ -19,6 +19,7 @@ import dataclasses
 import gc
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import torch
 import work
@@ -89,17 +90,23 @@ def recipes(chosen: argparse.Namespace, device: torch.device) -> Iterator[dict[s
     """Training steps of the recipes for one seed and for several."""
     for name in chosen.cases:
         one = RECIPES[name]
-        benchmark = with_columns(one.shape, chosen.graphs, chosen.data_root)
-        make = partial(baselines.build_recipe, one.name, benchmark.task, num_layers=one.layers)
-        channels = width_for(one.weights, lambda width, make=make: make(channels=width), 2)
-        build = partial(make, channels=channels, dropout=one.dropout)
+        benchmark, options = recipe_step(one, chosen.graphs, chosen.data_root)
+        channels = options["build"]().channels
         plain = PlainRecipe(one.name, benchmark.task, channels, one.layers, one.dropout)
         about = {"data": benchmark.name, "network": one.name, "channels": channels, "batch": one.batch}
         works = {"plain": plain_step(plain, benchmark, one.batch, device, CONFIG)}
         for seeds in chosen.seeds if device.type == "cuda" else [1]:
-            options = {"batch": one.batch, "replicas": seeds, "build": build, "config": CONFIG}
-            works[str(seeds)] = work.training(benchmark, one.layers, chosen.engine, device, **options)
+            works[str(seeds)] = work.training(benchmark, one.layers, chosen.engine, device, replicas=seeds, **options)
         yield from compared(works, about | {"weights": count_weights(plain)}, device, chosen.budget)
+
+
+def recipe_step(one: Recipe, graphs: int, data_root: str | None = None) -> tuple[Benchmark, dict[str, Any]]:
+    """The data of a recipe, and the options of ``work.training`` for its step."""
+    benchmark = with_columns(one.shape, graphs, data_root)
+    make = partial(baselines.build_recipe, one.name, benchmark.task, num_layers=one.layers)
+    channels = width_for(one.weights, lambda width: make(channels=width), 2)
+    build = partial(make, channels=channels, dropout=one.dropout)
+    return benchmark, {"batch": one.batch, "build": build, "config": CONFIG}
 
 
 def networks(chosen: argparse.Namespace, device: torch.device) -> Iterator[dict[str, object]]:

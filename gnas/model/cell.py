@@ -92,9 +92,7 @@ class Cell(nn.Module):
         """
         related = self._relate(x, batch, edges, e) if self.messages or self.updates_edges else None
         nodes = self.walk(x, batch, weights, related)
-        out = self.fuse(self._fused([nodes[j] for j in self.outputs])[None])
-        if self.fuse_second is not None:
-            out = self.fuse_second(F.relu(out))
+        out = self._fuse([nodes[j] for j in self.outputs])
         dropped = self.config.dropout > 0 and self.training
         added = self.config.residual and not dropped  # by the norm itself
         out = self._activated(out, batch.node_mask, x if added else None).squeeze(0)
@@ -102,6 +100,19 @@ class Cell(nn.Module):
         out = x + out if self.config.residual and not added else out
         out = out if self.ffn is None else self.ffn(out, batch.node_mask)
         return out, self._updated(e, related)
+
+    def _fuse(self, branches: list[Tensor]) -> Tensor:
+        """The linear maps of the outputs, ``[1, nodes, channels]``."""
+        second = self.fuse_second
+        if fused.joins(*branches):
+            apart = self.config.fusion == "concat" and len(branches) <= 2
+            inputs = branches if apart else [self._fused(branches)]
+            around = fused.Around(relu=second is not None)
+            out = fused.linear([one[None] for one in inputs], self.fuse.weight, self.fuse.bias, around)
+        else:
+            out = self.fuse(self._fused(branches)[None])
+            out = out if second is None else F.relu(out)
+        return out if second is None else second(out)
 
     def _relate(self, x: Tensor, batch: GraphBatch, edges: Edges | None, e: Tensor | None) -> Related:
         """What the messages read of the edges."""

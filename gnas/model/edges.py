@@ -39,6 +39,10 @@ class Edges:
             None if batch.node_mask is None else each < n.ptr[-1],
         )
 
+    def have(self, e: Tensor) -> bool:
+        """Whether ``e`` has a row for each edge."""
+        return e.size(0) == self.neighbors.source.numel()
+
     def at_sources(self, h: Tensor) -> Tensor:
         """``h[source]``: ``[nodes, C] -> [edges, C]``."""
         return self._read(h, self.sources)

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
-from gnas.model.stacked import BatchNorm
+from gnas.kernels import fused
+from gnas.model.stacked import BatchNorm, apply_linear
 from gnas.model.structure import compute_measures
 from gnas.model.task import Task
 
@@ -21,6 +22,13 @@ def embed_categories(x: Tensor, weight: Tensor, starts: Tensor) -> Tensor:
     # A product with one-hot rows is deterministic on every device; an embedding's backward is not.
     hot = rows.new_zeros(x.size(0), weight.size(0), dtype=weight.dtype)
     return hot.scatter_(1, rows, 1.0) @ weight
+
+
+def add_linear(linear: nn.Linear, h: Tensor, before: Tensor | None) -> Tensor:
+    """A linear map, added to ``before`` if there is something."""
+    if fused.joins(h):
+        return apply_linear(linear, h, fused.Around(before=None if before is None else before[None]))
+    return linear(h) if before is None else before + linear(h)
 
 
 def init_categories(categories: Sequence[int], other: Sequence[int], channels: int) -> Tensor:
@@ -77,7 +85,7 @@ class Encoder(nn.Module):
         if self.structure:
             around = (compute_measures(batch, self.structure, self.center.dtype) - self.center) / self.scale
             h = h + self.measured(around)
-        h = h if self.pe is None else h + self.pe(batch)
+        h = h if self.pe is None else self.pe(batch, h)
         return F.dropout(h, self.dropout, self.training) if self.dropout else h
 
     def _read(self, x: Tensor) -> Tensor:
@@ -106,7 +114,8 @@ class PositionEncoder(nn.Module):
         self.norm = BatchNorm(self.walks) if self.walks else None
         self.linear = nn.Linear(self.walks + self.laplacian, channels, bias=False)
 
-    def forward(self, batch: GraphBatch) -> Tensor:
+    def forward(self, batch: GraphBatch, h: Tensor) -> Tensor:
+        """What is added to ``h``, and ``h``."""
         pe = batch.node_pe
         if pe is None or pe.size(1) != self.width:
             found = "none" if pe is None else str(pe.size(1))
@@ -115,14 +124,14 @@ class PositionEncoder(nn.Module):
                 f"{self.width - self.first_vector} of the Laplacian"
             )
         pe = pe.to(self.linear.weight.dtype)
-        parts = [] if self.norm is None else [self.norm(pe[:, : self.walks], batch.node_mask)]
+        parts = [] if self.norm is None else [self.norm.plain(pe[:, : self.walks], batch.node_mask)]
         if self.laplacian:
             vectors = pe[:, self.first_vector :]
             if self.training:
                 signs = torch.randint(0, 2, (batch.num_graphs + 1, self.laplacian), device=pe.device) * 2 - 1
                 vectors = vectors * signs.to(pe.dtype).index_select(0, batch.batch)
             parts.append(vectors)
-        return self.linear(parts[0] if len(parts) == 1 else torch.cat(parts, dim=1))
+        return add_linear(self.linear, parts[0] if len(parts) == 1 else torch.cat(parts, dim=1), h)
 
 
 class EdgeEncoder(nn.Module):
@@ -152,13 +161,13 @@ class EdgeEncoder(nn.Module):
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """``[edges, channels]``, or ``[1, channels]`` if all edges have the same embedding."""
-        parts = []
+        e = None
         if self.categories or self.features:
             attr = self._attr(batch)
             if self.categories:
-                parts.append(embed_categories(attr, self.weight, self.starts))
+                e = embed_categories(attr, self.weight, self.starts)
             else:
-                parts.append(self.linear(attr.to(self.linear.weight.dtype)))
+                e = self.linear(attr.to(self.linear.weight.dtype))
         if self.walks:
             if batch.edge_pe is None or batch.edge_pe.size(1) != self.walks:
                 raise InputError(
@@ -168,10 +177,9 @@ class EdgeEncoder(nn.Module):
             real = None
             if batch.node_mask is not None:
                 real = torch.arange(neighbors.source.numel(), device=neighbors.ptr.device) < neighbors.ptr[-1]
-            parts.append(self.pe(self.norm(batch.edge_pe.to(self.pe.weight.dtype), real)))
-        if not parts:
-            return self.constant(self.constant.weight.new_ones(1, 1))
-        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+            walks = self.norm.plain(batch.edge_pe.to(self.pe.weight.dtype), real)
+            return add_linear(self.pe, walks, e)
+        return self.constant(self.constant.weight.new_ones(1, 1)) if e is None else e
 
     def _attr(self, batch: GraphBatch) -> Tensor:
         columns = len(self.categories) or self.features

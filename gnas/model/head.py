@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +12,9 @@ from torch import Tensor, nn
 from gnas.arch.stack import READOUTS
 from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch
+from gnas.kernels import fused
 from gnas.kernels.aggregate import aggregate
+from gnas.model.stacked import apply_linear
 from gnas.model.task import Task
 
 
@@ -41,9 +44,14 @@ class Head(nn.Module):
             h = join_graph_attr(h, batch, self.task.graph_channels)
         else:
             h = read_rows(h, batch, self.task)
-        for layer in self.layers[:-1]:
-            h = F.relu(layer(h))
-        return self.layers[-1](h)
+        joined = fused.joins(h)
+        for number, layer in enumerate(self.layers, start=1):
+            last = number == len(self.layers)
+            if joined:
+                h = apply_linear(cast(nn.Linear, layer), h, fused.Around(relu=not last))
+            else:
+                h = layer(h) if last else F.relu(layer(h))
+        return h
 
 
 def row_width(task: Task, channels: int) -> int:

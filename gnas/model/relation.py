@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from gnas.kernels import fused
 from gnas.model.edges import Edges
+from gnas.model.stacked import apply_linear
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,9 @@ class Relation(nn.Module):
         self.edges = nn.Linear(channels, channels, bias=False) if edge_state else None
 
     def forward(self, x: Tensor, edges: Edges, e: Tensor | None) -> Tensor:
+        if self.edges is not None and e is not None and edges.have(e) and fused.joins(x, e):
+            both = apply_linear(self.nodes, x, fused.Around())
+            return apply_linear(self.edges, e, fused.Around(ends=both, neighbors=edges.neighbors))
         receiver, sender = self.nodes(x).chunk(2, dim=1)
         r = edges.at_targets(receiver) + edges.at_sources(sender)
         return r if self.edges is None or e is None else r + self.edges(e)

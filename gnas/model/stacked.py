@@ -26,12 +26,24 @@ class StackedLinear(nn.Module):
             nn.init.uniform_(self.bias, -bound, bound)
 
     def forward(self, h: Tensor) -> Tensor:
+        if h.is_contiguous() and fused.joins(h):
+            return fused.linear([h], self.weight, self.bias)
         return fused.product(h, self.weight) if self.bias is None else torch.baddbmm(self.bias, h, self.weight)
 
     def wide(self, h: Tensor) -> Tensor:
         """All maps of one input as a single product: ``[rows, in] -> [rows, count * out]``."""
-        weight = self.weight.transpose(0, 1).flatten(1)
-        return h @ weight if self.bias is None else torch.addmm(self.bias.flatten(), h, weight)
+        weight, bias = self.widened()
+        return h @ weight if bias is None else torch.addmm(bias, h, weight)
+
+    def widened(self) -> tuple[Tensor, Tensor | None]:
+        """Weight and bias of :meth:`wide`."""
+        return self.weight.transpose(0, 1).flatten(1), None if self.bias is None else self.bias.flatten()
+
+
+def apply_linear(linear: nn.Linear, h: Tensor, around: fused.Around) -> Tensor:
+    """A linear map of ``[rows, in]`` and what is ``around`` it, where ``fused.joins(h)``."""
+    bias = None if linear.bias is None else linear.bias.view(1, 1, -1)
+    return fused.linear([h[None]], linear.weight.t()[None], bias, around).squeeze(0)
 
 
 class StackedBatchNorm(nn.Module):

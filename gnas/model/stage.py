@@ -358,8 +358,11 @@ def _stack(nodes: Mapping[int, Tensor], sources: Sequence[int], known: Stacks) -
     """Latent nodes as one tensor, shared by all kinds of operation that read the same nodes."""
     key = tuple(sources)
     if key not in known:
-        same = len(set(key)) == 1
-        known[key] = nodes[key[0]].expand(len(key), -1, -1) if same else torch.stack([nodes[s] for s in key])
+        first, same = nodes[key[0]], len(set(key)) == 1
+        if len(key) == 1:
+            known[key] = first[None]  # the gradient of expand is a sum, even over a single slice
+        else:
+            known[key] = first.expand(len(key), -1, -1) if same else torch.stack([nodes[s] for s in key])
     return known[key]
 
 

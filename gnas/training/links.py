@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gnas.graph import GraphBatch, GraphSet
-from gnas.training.store import Capacity, GraphStore, Places, Planned, round_up
+from gnas.training.store import Capacity, GraphStore, Layout, Places, Planned, round_up
 
 TRIES = 4  # draws of a negative pair; if all of them are edges or loops, the stored pair stays
 DRAWS = 2**31
@@ -73,9 +73,7 @@ class LinkStore(GraphStore):
             pairs=torch.where(places.real, pairs + shift, capacity.nodes - 1),
         )
 
-    def _targets(
-        self, ids: Tensor, nodes: Places, edges: Places, node: Tensor, edge: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _targets(self, ids: Tensor, at: Layout) -> tuple[Tensor, Tensor, Tensor]:
         return self.y, self.mask, ids  # those of the pairs replace them
 
     def _redraw(self, pairs: Tensor, row: Tensor, draw: Tensor, graph: Tensor) -> Tensor:

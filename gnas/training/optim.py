@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+
+from gnas.kernels.fused.choice import implementation
 
 
 def _plain(kind: type[torch.optim.Optimizer]) -> Any:
@@ -19,6 +21,68 @@ def _plain(kind: type[torch.optim.Optimizer]) -> Any:
     names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
     methods = {name: inspect.unwrap(getattr(kind, name)) for name in names}
     return type(kind.__name__, (kind,), {**methods, "step": torch.no_grad()(inspect.unwrap(kind.step))})
+
+
+class JointAdam(_plain(torch.optim.Optimizer)):  # type: ignore[misc]
+    """Adam of all weights as two kernels. PyTorch's takes a dozen for the weights of a network, and one more dozen to clip.
+
+    The moments of all weights are one tensor each; the state of a weight has views of them.
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[nn.Parameter],
+        rate: Tensor,
+        weight_decay: float,
+        betas: tuple[float, float],
+        decoupled: bool,
+        eps: float = 1e-8,
+    ) -> None:
+        options = {"betas": betas, "eps": eps, "weight_decay": weight_decay, "decoupled_weight_decay": decoupled}
+        super().__init__(weights, {"lr": rate, **options})
+        self.joined: list[nn.Parameter] = []
+
+    @torch.no_grad()
+    def step(self, clip: float = 0.0) -> None:
+        """One step; ``clip``: the largest norm of the gradient, 0: no limit."""
+        from gnas.kernels import triton_adam
+
+        (group,) = self.param_groups
+        weights = [w for w in group["params"] if w.grad is not None]
+        if not weights:
+            return
+        if [id(w) for w in weights] != [id(w) for w in self.joined] or self.moved():
+            self.join(weights)
+        grads = torch.cat([cast(Tensor, w.grad).reshape(-1) for w in weights])
+        options = (group["lr"], group["betas"], group["weight_decay"], group["decoupled_weight_decay"], group["eps"])
+        triton_adam.step(self.blocks, grads, self.mean, self.square, self.count, *options, clip)
+
+    def state_dict(self) -> dict[str, Any]:
+        """That of PyTorch's, in which each weight counts its own steps."""
+        found = super().state_dict()
+        return {**found, "state": {k: {**one, "step": one["step"].clone()} for k, one in found["state"].items()}}
+
+    def moved(self) -> bool:
+        """Whether a weight or its state is no longer where it was."""
+        state = self.state[self.joined[0]] if self.joined else {}
+        here = [w.data_ptr() for w in self.joined] == self.blocks.addresses
+        return not here or state.get("step") is not self.count
+
+    def join(self, weights: list[nn.Parameter]) -> None:
+        """Make the flat tensors, from the present state of the weights."""
+        from gnas.kernels import triton_adam
+
+        known = [self.state.get(w, {}) for w in weights]
+        device, sizes = weights[0].device, [w.numel() for w in weights]
+        self.mean, self.square = torch.zeros(2, sum(sizes), device=device).unbind()
+        self.count = torch.zeros((), device=device)
+        self.blocks, self.joined = triton_adam.Blocks(weights), weights
+        views = zip(weights, self.mean.split(sizes), self.square.split(sizes), known, strict=True)
+        for weight, mean, square, old in views:
+            own = {"step": self.count, "exp_avg": mean.view_as(weight), "exp_avg_sq": square.view_as(weight)}
+            for name, value in old.items():
+                own[name].copy_(value)
+            self.state[weight] = own
 
 
 Adam, AdamW, SGD = (_plain(kind) for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD))
@@ -33,11 +97,13 @@ def adam(
     decoupled: bool = False,
 ) -> torch.optim.Optimizer:
     """Adam (``decoupled``: AdamW). On a GPU it is one fused kernel, and a recorded step reads the learning rate from a tensor."""
-    kind = AdamW if decoupled else Adam
+    kind, weights = AdamW if decoupled else Adam, list(weights)
+    if implementation(device) == "triton" and all(w.dtype == torch.float32 for w in weights):
+        return JointAdam(weights, torch.tensor(lr, device=device), weight_decay, betas, decoupled)
     if device.type == "cuda":
         rate = torch.tensor(lr, device=device)
-        return kind(list(weights), lr=rate, weight_decay=weight_decay, betas=betas, fused=True, capturable=True)
-    return kind(list(weights), lr=lr, weight_decay=weight_decay, betas=betas)
+        return kind(weights, lr=rate, weight_decay=weight_decay, betas=betas, fused=True, capturable=True)
+    return kind(weights, lr=lr, weight_decay=weight_decay, betas=betas)
 
 
 def sgd(
@@ -76,6 +142,16 @@ def clear_state(optimizer: torch.optim.Optimizer) -> None:
         for value in state.values():
             if isinstance(value, Tensor):
                 value.zero_()
+
+
+def clip_and_step(optimizer: torch.optim.Optimizer, weights: Iterable[nn.Parameter], clip: float) -> None:
+    """A step with the norm of the gradient limited to ``clip``; 0: no limit."""
+    if isinstance(optimizer, JointAdam):
+        optimizer.step(clip)
+        return
+    if clip:
+        torch.nn.utils.clip_grad_norm_(weights, clip)
+    optimizer.step()
 
 
 @torch.no_grad()

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gnas.errors import InputError
 from gnas.graph import GraphBatch, GraphSet, Neighbors
+from gnas.kernels.fused.choice import uses_kernels
 
 
 @dataclass(frozen=True)
@@ -186,54 +187,62 @@ class GraphStore(Store):
         return batch if self.resident else moved(batch, self.device)
 
     def _assemble(self, ids: Tensor, capacity: Capacity) -> GraphBatch:
+        at = self._layout(ids, capacity)
+        neighbors = Neighbors(at.source, at.target, at.ptr, at.back, at.back_ptr)
+        members = Neighbors(at.place, at.graph, at.graph_ptr, at.place, at.member)
+        y, mask, rows = self._targets(ids, at)
+        node, edge = at.node, at.edge
+        return GraphBatch(
+            self.x[node],
+            neighbors,
+            members,
+            y,
+            None if capacity.exact else at.node_real,
+            mask,
+            None if self.edge_attr is None else self.edge_attr[edge],
+            None if self.pos is None else self.pos[node],
+            None if self.node_pe is None else self.node_pe[node],
+            None if self.edge_pe is None else self.edge_pe[edge],
+            None if self.graph_attr is None else self.graph_attr[at.rows],
+            rows,
+        )
+
+    def _layout(self, ids: Tensor, capacity: Capacity) -> Layout:
+        flat = (self.source, self.target, self.back, self.row_start, self.back_start)
+        if uses_kernels(ids):
+            from gnas.kernels.triton_batches import layout
+
+            sizes = (self.node_size, self.edge_size, self.node_start, self.edge_start)
+            return Layout(**layout(ids, *sizes, flat, capacity.nodes, capacity.edges))
         nodes, edges = Places(self.node_size[ids], capacity.nodes), Places(self.edge_size[ids], capacity.edges)
         count, total = ids.numel(), edges.ptr[-1]
         node = nodes.rows(self.node_start, ids)
         edge = edges.rows(self.edge_start, ids)
         dummy = capacity.nodes - 1
         shift = nodes.ptr[:-1][edges.graph]
-        source = torch.where(edges.real, self.source[edge] + shift, dummy).int()
-        target = torch.where(edges.real, self.target[edge] + shift, dummy).int()
         first_edge = edges.ptr[:-1][nodes.graph]
-        back = torch.where(edges.real, self.back[edge] + edges.ptr[:-1][edges.graph], edges.place).int()
-        neighbors = Neighbors(
-            source,
-            target,
-            _pointers(first_edge + self.row_start[node], nodes.real, total),
-            back,
-            _pointers(first_edge + self.back_start[node], nodes.real, total),
-        )
-        graph = torch.where(nodes.real, nodes.graph, count).int()
         each = torch.arange(capacity.nodes + 1, device=ids.device)
-        ptr = torch.cat([nodes.ptr, nodes.ptr[-1:]]).int()
-        members = Neighbors(nodes.place.int(), graph, ptr, nodes.place.int(), torch.minimum(each, nodes.ptr[-1]).int())
-        y, mask, rows = self._targets(ids, nodes, edges, node, edge)
-        return GraphBatch(
-            self.x[node],
-            neighbors,
-            members,
-            y,
-            None if capacity.exact else nodes.real,
-            mask,
-            None if self.edge_attr is None else self.edge_attr[edge],
-            None if self.pos is None else self.pos[node],
-            None if self.node_pe is None else self.node_pe[node],
-            None if self.edge_pe is None else self.edge_pe[edge],
-            None if self.graph_attr is None else self.graph_attr[self._graph_rows(ids)],
-            rows,
+        return Layout(
+            node=node,
+            node_real=nodes.real,
+            graph=torch.where(nodes.real, nodes.graph, count).int(),
+            place=nodes.place.int(),
+            member=torch.minimum(each, nodes.ptr[-1]).int(),
+            ptr=_pointers(first_edge + self.row_start[node], nodes.real, total),
+            back_ptr=_pointers(first_edge + self.back_start[node], nodes.real, total),
+            edge=edge,
+            edge_real=edges.real,
+            source=torch.where(edges.real, self.source[edge] + shift, dummy).int(),
+            target=torch.where(edges.real, self.target[edge] + shift, dummy).int(),
+            back=torch.where(edges.real, self.back[edge] + edges.ptr[:-1][edges.graph], edges.place).int(),
+            graph_ptr=torch.cat([nodes.ptr, nodes.ptr[-1:]]).int(),
+            rows=torch.cat([ids, ids.new_full((1,), len(self))]),
         )
 
-    def _graph_rows(self, ids: Tensor) -> Tensor:
-        """The rows of the graphs, and the row of the dummy graph that owns the padding."""
-        return torch.cat([ids, ids.new_full((1,), len(self))])
-
-    def _targets(
-        self, ids: Tensor, nodes: Places, edges: Places, node: Tensor, edge: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _targets(self, ids: Tensor, at: Layout) -> tuple[Tensor, Tensor, Tensor]:
         if self.level == "graph":
-            rows = self._graph_rows(ids)
-            return self.y[rows], self.mask[rows], rows
-        rows, real = (node, nodes.real) if self.level == "node" else (edge, edges.real)
+            return self.y[at.rows], self.mask[at.rows], at.rows
+        rows, real = (at.node, at.node_real) if self.level == "node" else (at.edge, at.edge_real)
         return self.y[rows], self.mask[rows] & real, torch.where(real, rows, self.num_rows)
 
     def epoch(
@@ -242,6 +251,26 @@ class GraphStore(Store):
         """Batches that visit every graph exactly once."""
         for planned in self.plan(batch_size, generator, padded):
             yield self.batch(planned.ids, planned.capacity)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each node and each edge of a batch comes from, and who sends to whom."""
+
+    node: Tensor  # [N] row in the store; 0 for padding
+    node_real: Tensor  # [N] whether it is not padding
+    graph: Tensor  # [N] graph of each node; that behind the last for padding
+    place: Tensor  # [N] 0, 1, 2, ...
+    member: Tensor  # [N + 1] pointers of the nodes as senders to their graph
+    ptr: Tensor  # as in Neighbors
+    back_ptr: Tensor
+    edge: Tensor  # [E] row in the store; 0 for padding
+    edge_real: Tensor
+    source: Tensor
+    target: Tensor
+    back: Tensor
+    graph_ptr: Tensor  # [G + 2] first node of each graph, and of the dummy graph behind them
+    rows: Tensor  # [G + 1] row of each graph, and of the dummy graph that owns the padding
 
 
 class Places:

@@ -26,7 +26,16 @@ from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import SETTLED, Evaluator, PreciseNorms, lag_behind, norms_of
 from gnas.training.loop import EpochLoop, Record, labelled, lower_batch, plan_epoch, seeded, steps_per_epoch
 from gnas.training.meter import Meter
-from gnas.training.optim import adam, autocast, exponential_average, restore, set_rate, steps_taken, use_precision
+from gnas.training.optim import (
+    adam,
+    autocast,
+    clip_and_step,
+    exponential_average,
+    restore,
+    set_rate,
+    steps_taken,
+    use_precision,
+)
 from gnas.training.sampling import open_store
 from gnas.training.store import Planned, Store
 
@@ -148,9 +157,7 @@ class Trainer(EpochLoop):
             loss = self.task.loss_value(out, batch, distributed.total)
         loss.backward()
         loss = distributed.reduce_gradients(loss, list(self.model.parameters()))
-        if self.config.clip:
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
-        self.optimizer.step()
+        clip_and_step(self.optimizer, self.model.parameters(), self.config.clip)
         if self.average is not None:
             exponential_average(self.average, self.model, self.config.ema, steps_taken(self.optimizer))
         self.meter.add(out, batch, loss)

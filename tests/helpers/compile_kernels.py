@@ -22,11 +22,14 @@ from gnas.kernels import fused
 from gnas.model import baselines
 from gnas.model.build import build_network
 from gnas.model.supernet import Supernet
+from gnas.training.optim import adam, clip_and_step
+from gnas.training.store import GraphStore
 
 H100 = GPUTarget("cuda", 90, 32)
 POINTERS = {
     torch.float32: "*fp32",
     torch.bfloat16: "*bf16",
+    torch.int16: "*i16",
     torch.int32: "*i32",
     torch.int64: "*i64",
     torch.bool: "*i1",
@@ -75,6 +78,21 @@ def main() -> None:
         out.square().sum().backward()
         with torch.no_grad():
             model.eval()(batch)
+    store = GraphStore(benchmark.train.select(range(4)))
+    planned = store.plan(2, padded=True)[0]
+    store._layout(planned.ids, planned.capacity)
+    task = dataclasses.replace(benchmark.task, edge_categories=(3,), walks=4, edge_walks=4)
+    edges = torch.zeros(batch.neighbors.source.numel(), 1, dtype=torch.long)
+    pe = {"node_pe": torch.rand(batch.num_nodes, 4), "edge_pe": torch.rand(len(edges), 4)}
+    rich = dataclasses.replace(batch, edge_attr=edges, **pe)
+    for name in ("gin+", "gatedgcn+", "pna+"):
+        for dropout in (0.0, 0.1):
+            model = baselines.build_recipe(name, task, 66, 2, dropout)
+            model.train()(rich).square().sum().backward()
+    for decoupled in (False, True):
+        optimizer = adam(model.parameters(), 0.1, 0.0, torch.device("cpu"), decoupled=decoupled)
+        clip_and_step(optimizer, model.parameters(), 1.0)
+        clip_and_step(optimizer, model.parameters(), 0.0)
     fused.product(
         torch.randn(2, 4096, 16, requires_grad=True), torch.randn(2, 16, 16, requires_grad=True)
     ).sum().backward()

@@ -9,7 +9,6 @@ PyTorch operations (``torch``) and Triton (``triton``); the device decides, the 
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -18,50 +17,36 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from gnas.errors import choose
 from gnas.kernels.fused import torch_gates, torch_norm
-from gnas.kernels.fused.linear import product
+from gnas.kernels.fused.choice import implementation, uses_kernels
+from gnas.kernels.fused.joined import Around, draw_seeds, feed_forward, joins, linear
+from gnas.kernels.fused.products import product
 
 __all__ = [
+    "Around",
     "GatePlan",
     "Gates",
     "Groups",
     "Norm",
+    "draw_seeds",
+    "feed_forward",
     "gate",
     "implementation",
+    "joins",
+    "linear",
     "norm_relu_mix",
     "product",
     "serves",
 ]
 
-IMPLEMENTATIONS = ("torch", "triton")
 IDENTITY, SPARSE, DENSE = 0, 1, 2
 CHANNELS = 64  # of one program of the norm's kernels
 
 
-def implementation(device: torch.device) -> str:
-    """Name of the implementation for a device."""
-    forced = os.environ.get("GNAS_FUSED")
-    if forced:
-        return choose(forced, IMPLEMENTATIONS, "GNAS_FUSED")
-    if device.type == "cuda":
-        try:
-            import triton  # noqa: F401
-        except ImportError:
-            return "torch"
-        return "triton"
-    return "torch"
-
-
 def _module(h: Tensor, part: str) -> ModuleType:
-    if _uses_kernels(h):
+    if uses_kernels(h):
         return importlib.import_module(f"gnas.kernels.fused.triton_{part}")
     return {"gates": torch_gates, "norm": torch_norm}[part]
-
-
-def _uses_kernels(h: Tensor) -> bool:
-    # The kernels compute in float32; float64 is for tests.
-    return implementation(h.device) == "triton" and h.dtype != torch.float64
 
 
 # torch.compiler.disable imports the compiler, a thousand modules that are mostly not needed.
@@ -72,7 +57,7 @@ def _untraced(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def _run(function: Callable[..., Any], first: Tensor, *more: Any) -> Any:
     """Call a function that may start Triton kernels, hidden from PyTorch's tracer, which cannot trace them."""
-    if torch.compiler.is_compiling() and _uses_kernels(first):
+    if torch.compiler.is_compiling() and uses_kernels(first):
         return _untraced(function, first, *more)
     return function(first, *more)
 

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnas.arch.operation import Code
+from gnas.kernels import fused
 from gnas.kernels.aggregate import aggregate, symmetric_scales, weighted_sum
 from gnas.model.operations.reduction import Wanted, reduce_messages
 from gnas.model.relation import Related
@@ -65,10 +66,16 @@ class EdgeMessage(Message):
         self.edge = StackedLinear(count, channels, channels)
 
     def reduced(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
-        assert related.e is not None
-        sent = related.edges.at_sources(_side_by_side(h))
-        messages = F.relu(sent + self.edge.wide(related.e)).unflatten(1, (h.size(0), -1))
-        return reduce_messages(messages, wanted, related.edges)
+        e, edges = related.e, related.edges
+        assert e is not None
+        if edges.have(e) and fused.joins(h, e):
+            (weight, bias), sent = self.edge.widened(), _side_by_side(h)
+            around = fused.Around(ends=sent, neighbors=edges.neighbors, relu=True)
+            assert bias is not None
+            messages = fused.linear([e[None]], weight[None], bias.view(1, 1, -1), around).squeeze(0)
+        else:
+            messages = F.relu(edges.at_sources(_side_by_side(h)) + self.edge.wide(e))
+        return reduce_messages(messages.unflatten(1, (h.size(0), -1)), wanted, edges)
 
     @classmethod
     def export_code(cls, aggregator: str, channels: int) -> Code:

@@ -31,19 +31,25 @@ def reduce_messages(messages: Tensor, wanted: Sequence[Wanted], edges: Edges) ->
         len(sums) * channels,
         (len(sums) - len(both)) * channels if maxima else len(order) * channels,
     )
-    total, largest = total.unflatten(1, (len(sums), channels)), largest.unflatten(1, (len(maxima), channels))
+    # Not by indices: the gradient of one is a tensor of zeros and a copy.
+    summed, highest = _columns(total, len(sums)), _columns(largest, len(maxima))
     found = {}
     for row, name in wanted:
         if name == "max":
-            found[row, name] = largest[:, maxima.index(("value", row))]
+            found[row, name] = highest[maxima.index(("value", row))]
             continue
-        parts = [total[:, sums.index((form, row))] for form in SUMMED[name]]
+        parts = [summed[sums.index((form, row))] for form in SUMMED[name]]
         if name == "symmetric":
             parts = [parts[0] * symmetric_scales(near, messages.dtype)[1]]
         elif name != "sum":
             parts = [part * inverse_degree(near, messages.dtype) for part in parts]
         found[row, name] = deviation(*parts) if name == "std" else parts[0]
     return found
+
+
+def _columns(values: Tensor, count: int) -> Sequence[Tensor]:
+    """``count`` columns of equal width."""
+    return values.chunk(count, dim=1) if count > 1 else (values,) * count
 
 
 def deviation(squares: Tensor, mean: Tensor) -> Tensor:

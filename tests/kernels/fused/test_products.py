@@ -7,13 +7,13 @@ import torch
 from samples import INTERPRETED, assert_near, gradients, leaf
 
 from gnas.kernels import fused
-from gnas.kernels.fused import linear
+from gnas.kernels.fused import products
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 12])
 def test_a_weight_gradient_in_parts(parts: int) -> None:
     h, grad = torch.randn(2, 12, 3, dtype=torch.float64), torch.randn(2, 12, 4, dtype=torch.float64)
-    assert_near(linear.weight_gradient(h, grad, parts), h.transpose(1, 2) @ grad, 1e-12)
+    assert_near(products.weight_gradient(h, grad, parts), h.transpose(1, 2) @ grad, 1e-12)
 
 
 @pytest.mark.gpu
@@ -28,9 +28,9 @@ def test_parts_added_up(shape: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize(("count", "nodes"), [(1, 3072), (1, 131), (40, 8192), (300, 8192), (3, 0), (2, 1)])
 def test_parts_divide_the_nodes(count: int, nodes: int) -> None:
-    parts = linear.split(count, nodes)
+    parts = products.split(count, nodes)
     assert nodes % parts == 0
-    assert parts == 1 or (nodes // parts >= linear.SHORTEST and count * parts <= linear.PARTS)
+    assert parts == 1 or (nodes // parts >= products.SHORTEST and count * parts <= products.PARTS)
 
 
 @pytest.mark.gpu

@@ -1,0 +1,137 @@
+"""A linear map and what surrounds it as one function, for batches so small that the number of kernels is the cost."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from gnas.graph import Neighbors
+from gnas.kernels.fused.choice import uses_kernels
+
+MOST_ROWS = 4096  # on more rows PyTorch's products are faster than ours
+
+
+class Around(NamedTuple):
+    """What surrounds a linear map: ``before + dropout(relu(h @ weight + bias + ends))``, where each part may be missing.
+
+    Args:
+        before: What the result is added to, of its shape.
+        ends: Rows of nodes, ``[nodes, out]`` or ``[nodes, 2 * out]``. A row of ``h`` is then an edge of ``neighbors``. It reads
+            its sender, or in the first half its receiver and in the second its sender.
+        neighbors: The edges.
+        relu: Whether ReLU follows; not together with ``before``.
+        drop: The dropout rate.
+        seed: A tensor with one integer, from which dropout draws.
+    """
+
+    before: Tensor | None = None
+    ends: Tensor | None = None
+    neighbors: Neighbors | None = None
+    relu: bool = False
+    drop: float = 0.0
+    seed: Tensor | None = None
+
+
+ALONE = Around()
+
+
+def joins(*tensors: Tensor) -> bool:
+    """Whether :func:`linear` serves these rows: few of them, on a GPU, in float32."""
+    first = tensors[0]
+    if torch.compiler.is_compiling() or torch.is_autocast_enabled(first.device.type):
+        return False
+    return uses_kernels(first) and all(t.dtype == torch.float32 and 0 < t.size(-2) <= MOST_ROWS for t in tensors)
+
+
+def draw_seeds(count: int, like: Tensor) -> Sequence[Tensor]:
+    """Seeds of dropout, drawn from the generator of the device."""
+    return torch.randint(2**31 - 1, (count,), device=like.device).split(1)
+
+
+def linear(inputs: Sequence[Tensor], weight: Tensor, bias: Tensor | None, around: Around = ALONE) -> Tensor:
+    """A linear map of stacks and what is ``around`` it: ``[count, rows, in] @ [count, in, out]``, bias ``[count, 1, out]``.
+
+    ``inputs`` are one or two stacks, side by side. It runs where :func:`joins` says so.
+    """
+    given = tuple(one.contiguous() for one in inputs)
+    before = None if around.before is None else around.before.contiguous()
+    out: Tensor = _Linear.apply(weight, bias, before, around.ends, around, *given)  # type: ignore[no-untyped-call]
+    return out
+
+
+def feed_forward(
+    h: Tensor, first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor], drop: float, seeds: Sequence[Tensor]
+) -> Tensor:
+    """``h + dropout(dropout(relu(h @ w + b)) @ w' + b')``, of stacks. ``drop`` of 0 needs no ``seeds``."""
+    out: Tensor = _FeedForward.apply(h.contiguous(), *first, *second, drop, tuple(seeds))  # type: ignore[no-untyped-call]
+    return out
+
+
+def _kernels() -> ModuleType:
+    return importlib.import_module("gnas.kernels.fused.triton_linear")
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any,
+        weight: Tensor,
+        bias: Tensor | None,
+        before: Tensor | None,
+        ends: Tensor | None,
+        around: Around,
+        *inputs: Tensor,
+    ) -> Tensor:
+        assert not (around.relu and before is not None)
+        out: Tensor = _kernels().forward(inputs, weight, bias, around._replace(before=before, ends=ends))
+        ctx.save_for_backward(weight, bias, out if around.relu else None, *inputs)
+        ctx.ends = 0 if ends is None else ends.size(1) // weight.size(2)
+        ctx.before, ctx.around = before is not None, around._replace(before=None, ends=None)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        weight, bias, out, *inputs = ctx.saved_tensors
+        grad, kernels, around = grad.contiguous(), _kernels(), ctx.around
+        needed = any(ctx.needs_input_grad[5:])
+        grad_h, grad_weight, grad_bias = kernels.backward(grad, out, inputs, weight, bias, around, None, needed)
+        grad_ends = kernels.ends_gradient(grad, out, around.neighbors, ctx.ends) if ctx.ends else None
+        before = grad if ctx.before else None
+        return grad_weight, grad_bias, before, grad_ends, None, *([None] * len(inputs) if grad_h is None else grad_h)
+
+
+class _FeedForward(torch.autograd.Function):
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any,
+        h: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        second: Tensor,
+        second_bias: Tensor,
+        drop: float,
+        seeds: tuple[Tensor, ...],
+    ) -> Tensor:
+        kernels = _kernels()
+        seed, second_seed = seeds if drop else (None, None)
+        ctx.first, ctx.last = Around(relu=True, drop=drop, seed=seed), Around(drop=drop, seed=second_seed)
+        hidden: Tensor = kernels.forward([h], weight, bias, ctx.first)
+        ctx.save_for_backward(h, hidden, weight, bias, second, second_bias)
+        out: Tensor = kernels.forward([hidden], second, second_bias, ctx.last._replace(before=h))
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        h, hidden, weight, bias, second, second_bias = ctx.saved_tensors
+        grad, kernels = grad.contiguous(), _kernels()
+        inner, *of_second = kernels.backward(grad, None, [hidden], second, second_bias, ctx.last)
+        outer, *of_first = kernels.backward(inner[0], hidden, [h], weight, bias, ctx.first, grad)
+        return outer[0], *of_first, *of_second, None, None
