@@ -1,8 +1,8 @@
 """Searches and trainings give the figures that they gave before the package was reorganised.
 
 ``tests/kept/figures.json`` was written by the code of 2026-11-15. Processors round differently, so the losses of the first epochs
-are compared with a tolerance: GIN's differ by up to 3e-4 between two Intel processors. ``python tests/test_same_bits.py`` writes the file anew: do that only for a change that is meant to
-change the mathematics, and say so in the changelog.
+are compared with a tolerance: those of GIN differ by up to 3e-4 between two Intel processors. ``python tests/test_same_bits.py``
+writes the file anew: do that only for a change that is meant to change the mathematics, and say so in the changelog.
 """
 
 from __future__ import annotations
