@@ -10,7 +10,12 @@ import torch
 
 FOLDER = Path(__file__).parents[1] / "examples"
 SAYS = {
-    "molecules.py": (r"gnas \(found\)", r"\| gcn \|", r"exported: .*model\.py", r"10 predictions in predictions\.csv"),
+    "molecules.py": (
+        r"gnas \(found\)",
+        r"\| (gin|gine|gatv2|gatedgcn|pna|gcn)\+? \|",
+        r"exported: .*model\.py",
+        r"10 predictions in predictions\.csv",
+    ),
     "plain_pyg.py": (r"loss 0\.\d+ -> 0\.\d+; mean absolute error",),
     "depth.py": (r"average diameter .*; depth \d+ -> \d+", r"round 1: \d+ cells", r"\d+ weights"),
     "extend.py": (r"single-level:\n", r"best-of-two:\n"),

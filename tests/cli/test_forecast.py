@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
 from terminal import gnas, one_line
 
 from gnas.cli.forecast import size
+from gnas.cli.settings import usual_preset
 
 
 def test_a_benchmark_is_estimated_without_its_data() -> None:
@@ -43,3 +45,14 @@ def test_refusals() -> None:
 
 def test_sizes() -> None:
     assert [size(310.0), size(2048.0)] == ["310 MB", "2.0 GB"]
+
+
+def test_the_preset_of_a_command_that_names_none() -> None:
+    """A search is a race in the preset wide, unless it names another strategy or the epochs of one."""
+    cpu = torch.device("cpu")
+    assert usual_preset("search", "mine.csv", cpu, {})[0] == "wide"
+    assert usual_preset("search", "mine.csv", cpu, {"strategy": "race", "search_epochs": 3})[0] == "wide"
+    assert usual_preset("search", "mine.csv", cpu, {"strategy": "darts"})[0] == "fast"
+    assert usual_preset("train", "mine.csv", cpu, {})[0] == "fast"
+    preset, why = usual_preset("search", "mine.csv", cpu, {"search_epochs": 3})
+    assert (preset, why) == ("fast", "--search-epochs is not for a race; --strategy race --epochs N for one")
