@@ -27,7 +27,17 @@ from triton.runtime.jit import JITFunction
 from gnas.training.store import GraphStore
 
 PLAN = GraphStore.plan
-FREE = ("empty", "promote_types", "profiler", "detach", "alias", "lift", "_local_scalar", "_to_cpu", "prim::")  # no kernel
+FREE = (
+    "empty",
+    "promote_types",
+    "profiler",
+    "detach",
+    "alias",
+    "lift",
+    "_local_scalar",
+    "_to_cpu",
+    "prim::",
+)  # no kernel
 
 
 class Launches(TorchDispatchMode):
