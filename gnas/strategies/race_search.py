@@ -206,7 +206,9 @@ class RaceSearch:
         return rung_ends(min(max(epochs, 1), self.most_epochs), len(self.standing.ends))
 
     def _is_too_slow(self, candidate: RaceCandidate, ends: Sequence[int]) -> bool:
-        """Whether the first rung alone takes longer than a whole training may."""
+        """Whether the first rung alone takes longer than a whole training may, and that of the usual network does not."""
+        if self.speed > self.whole_seconds:
+            return False
         slow = self.speeds.get(candidate.id, 0.0) * ends[0] > self.whole_seconds
         return bool(self.whole_seconds) and slow and len(self.left_out) < LEFT_OUT
 
