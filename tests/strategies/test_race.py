@@ -109,7 +109,7 @@ def test_a_race_by_time_ends_in_time_and_trains_to_the_end() -> None:
 
 
 def test_a_limit_shorter_than_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every step takes a tenth of a second: an epoch of 600 takes a minute. The race ends in time, with an answer from part of one."""
+    """Every step takes a tenth of a second: an epoch of 600 takes a minute. A part of it gives an answer."""
     step = Trainer._step
 
     def slow(self: Trainer, *args: object) -> None:
