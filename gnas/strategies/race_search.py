@@ -142,10 +142,10 @@ class RaceSearch:
         planned: list[BriefTraining] = []
         least = self._count_least()
         for one in self._wanted():
-            if self._is_full(planned):
-                break
             if self._fits([*planned, one]) or len(self.standing.entries) + len(planned) < least:
                 planned.append(one)
+                if self._is_full(planned):
+                    break  # before another candidate is proposed and its speed is measured
             elif one.begin == 0:
                 break  # another new candidate would cost as much
         if planned or self.finals_planned:
