@@ -8,7 +8,7 @@ PARALLEL ?= -n logical --maxprocesses 8 --dist worksteal
 .PHONY: demo test test-gpu docs package clean
 
 demo: $(VENV)/.installed
-	$(BIN)/gnas search cluster-mini --preset fast --out runs/demo --force
+	$(BIN)/gnas search cluster-mini --time 100s --out runs/demo --force
 
 test: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -50,7 +50,7 @@ class TableCandidate:
     def id(self) -> str:
         return str(self.key)
 
-    @property
+    @cached_property
     def key(self) -> int:
         """The number of this architecture in the table."""
         return int("".join(map(str, (self.links, *self.operations))))
@@ -102,6 +102,9 @@ class Table:
             if child.key != parent.key and child.key in self.accuracies:
                 return child
         return self.sample(rng)
+
+    def vary(self, parent: TableCandidate, rng: np.random.Generator) -> TableCandidate:
+        return self.mutate(parent, rng)
 
     def hand_made(self) -> list[TableCandidate]:
         """Four layers of one kind in a row: the networks that people pick."""

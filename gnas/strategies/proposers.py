@@ -33,11 +33,12 @@ ZOO = (  # those that win most often first: a race with little time sees no othe
     *("gin+", "gatedgcn", "gcn+", "gatedgcn+", "gin", "pna+", "gcn"),
     *("gine", "graphsage", "pna", "gatv2", "gat", "monet", "mlp"),
 )
-FIRST = 6  # candidates before the predictor has its turns, two thirds of them hand-made
+FIRST = 12  # candidates before the predictor has its turns, two thirds of them hand-made
 RATES, DROPOUTS, SIZES = (1 / 3, 1.0, 3.0), (0.0, 0.1, 0.2), (0.3, 1.0)
 AROUND_DROPOUT = (0.4, 1.0, 1.4)  # multiples of the usual rate, if it is not 0
 WIDTHS = 4  # widths are multiples of it, as in the main job
 LEADERS = 5  # candidates that mutations start from
+PARENTS = 4  # hand-made networks whose neighbours race before anything was tried
 POOL = 150  # random draws, and as many mutations, that the predictor chooses from
 BRANCHES = 0.7  # share of the draws whose cells are made of branches
 SAME_CELLS = 0.5  # of the other draws: share of those whose cells are all the same
@@ -129,6 +130,17 @@ class CandidateSpace:
         assert genotype is not None
         return replace(child, architecture=as_hand_made(self._mutate_genotype(genotype, rng)))
 
+    def vary(self, parent: RaceCandidate, rng: np.random.Generator) -> RaceCandidate | None:
+        """A found network with the choices of ``parent`` and another cell or stack; None if it has no neighbour of branches."""
+        genotype = as_genotype(parent.architecture)
+        if genotype is None or genotype not in self.branches:
+            return None
+        for _ in range(ATTEMPTS):
+            made = as_hand_made(self.branches.mutate(genotype, rng))
+            if not isinstance(made, HandMade):
+                return replace(parent, architecture=made, channels=0, origin="mutation")
+        return None
+
     def _mutate_hand_made(self, made: HandMade, rng: np.random.Generator) -> HandMade:
         if rng.random() < 0.5:
             return HandMade(_pick([name for name in ZOO if name != made.name], rng), made.num_layers)
@@ -181,10 +193,19 @@ def propose_random(space: CandidateSpace, tried: Sequence[Tried], rng: np.random
     return space.sample(rng)
 
 
+def propose_neighbor(space: CandidateSpace, tried: Sequence[Tried], rng: np.random.Generator) -> RaceCandidate:
+    """A found network that differs from the best one in a part of its cells: it begins where hand-made ones are."""
+    parents = [one.candidate for one in _order(tried)]
+    if not parents:
+        zoo = space.hand_made()[:PARENTS]
+        parents = [zoo[place] for place in rng.permutation(len(zoo))]
+    varied = (space.vary(one, rng) for one in parents)
+    return next((one for one in varied if one is not None), None) or space.sample(rng)
+
+
 def propose_mutation(space: CandidateSpace, tried: Sequence[Tried], rng: np.random.Generator) -> RaceCandidate:
     """A mutation of one of the leaders."""
-    leaders = sorted(tried, key=lambda one: -one.score)[:LEADERS]
-    return space.mutate(_pick(leaders, rng).candidate, rng) if leaders else space.sample(rng)
+    return _mutate_one(space, _order(tried)[:LEADERS], rng)
 
 
 def propose_predicted(space: CandidateSpace, tried: Sequence[Tried], rng: np.random.Generator) -> RaceCandidate:
@@ -194,7 +215,8 @@ def propose_predicted(space: CandidateSpace, tried: Sequence[Tried], rng: np.ran
     predictor = RidgePredictor.fit(
         [one.candidate.features() for one in tried], _rank([one.score for one in tried]).tolist()
     )
-    pool = [propose_mutation(space, tried, rng) for _ in range(POOL)] + [space.sample(rng) for _ in range(POOL)]
+    leaders = _order(tried)[:LEADERS]
+    pool = [_mutate_one(space, leaders, rng) for _ in range(POOL)] + [space.sample(rng) for _ in range(POOL)]
     known = {one.candidate.id for one in tried}
     fresh = [one for one in pool if one.id not in known] or pool
     best = fresh[int(predictor.predict([one.features() for one in fresh]).argmax())]
@@ -204,6 +226,7 @@ def propose_predicted(space: CandidateSpace, tried: Sequence[Tried], rng: np.ran
 PROPOSERS: Mapping[str, Proposer] = {
     "predictor": propose_predicted,
     "mutation": propose_mutation,
+    "neighbor": propose_neighbor,
     "random": propose_random,
 }
 # After the first candidates, over and over. More random draws or mutations were worse on NAS-Bench-Graph.
@@ -215,8 +238,9 @@ def propose_candidate(
 ) -> RaceCandidate | None:
     """Candidate ``number`` of a race, counted from 0: new, and with its width; None if the space has no new one.
 
-    First come hand-made networks and random draws; later the other hand-made networks take turns with the proposers. Every third
-    candidate is a genotype of a supernet while there is one that was not tried. The same arguments give the same candidate.
+    First come two hand-made networks and a neighbour of the best one by turns; later the other hand-made networks take turns with
+    the proposers. Every third candidate is a genotype of a supernet while there is one that was not tried. The same
+    arguments give the same candidate.
     """
     rng = np.random.default_rng([seed, number])
     early, last_of_three = number < FIRST, number % 3 == 2
@@ -226,7 +250,7 @@ def propose_candidate(
     first = zoo[place : place + 1] if not (early and last_of_three) else []
     if last_of_three:
         first = [one for one in space.derive() if one.id not in known][:1]
-    propose = PROPOSERS["random" if early else TURNS[number % len(TURNS)]]
+    propose = PROPOSERS["neighbor" if early else TURNS[number % len(TURNS)]]
     for attempt in range(ATTEMPTS):
         drawn = first.pop() if first else (propose if attempt < ATTEMPTS // 2 else propose_random)(space, tried, rng)
         if drawn.id not in known:
@@ -234,6 +258,15 @@ def propose_candidate(
             if fitted is not None:
                 return fitted
     return None
+
+
+def _order(tried: Sequence[Tried]) -> list[Tried]:
+    """What was tried, best first."""
+    return sorted(tried, key=lambda one: -one.score)
+
+
+def _mutate_one(space: CandidateSpace, leaders: Sequence[Tried], rng: np.random.Generator) -> RaceCandidate:
+    return space.mutate(_pick(leaders, rng).candidate, rng) if leaders else space.sample(rng)
 
 
 def _rank(scores: Sequence[float]) -> np.ndarray:

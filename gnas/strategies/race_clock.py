@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import torch
 
@@ -31,14 +32,34 @@ def measure_epoch(trainer: Trainer, limit: float, most_steps: int = 10**9) -> fl
         if time.perf_counter() - begin >= limit:
             break
     each = statistics.median(times) if times else time.perf_counter() - begin
-    return each * _count_steps(trainer)
+    return each * (trainer.meter.losses.numel() + _count_evaluation(trainer))
 
 
-def _count_steps(trainer: Trainer) -> float:
-    """The work of an epoch in training steps: validation and the measuring of norms count by their batches."""
-    config, train = trainer.config, trainer.meter.losses.numel()
+def _count_evaluation(trainer: Trainer) -> float:
+    """The work after the steps of an epoch in training steps: validation and the measuring of norms, by their batches."""
+    config = trainer.config
     val = steps_per_epoch(trainer.stores["val"], config.batch_size)
-    return train + FORWARD * (val + min(config.precise_norms, train))
+    return FORWARD * (val + min(config.precise_norms, trainer.meter.losses.numel()))
+
+
+@dataclass
+class EndInTime:
+    """Whether a training must end after this step: evaluated now, it is done at the deadline.
+
+    Args:
+        trainer: The training. Its steps so far tell how long the evaluation will take.
+        deadline: The time (``time.perf_counter``) by which it should have ended.
+    """
+
+    trainer: Trainer
+    deadline: float
+    begin: float = field(default_factory=time.perf_counter)
+    steps: int = 0
+
+    def __call__(self) -> bool:
+        self.steps += 1
+        now = time.perf_counter()
+        return now + _count_evaluation(self.trainer) * (now - self.begin) / self.steps >= self.deadline
 
 
 def fills_workers(seconds: Sequence[float], workers: int) -> bool:

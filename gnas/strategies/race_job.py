@@ -24,6 +24,7 @@ from gnas.model.task import Task
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.strategies.candidate import RaceCandidate
+from gnas.strategies.race_clock import EndInTime
 from gnas.strategies.trial import TrialData
 from gnas.training.engine import take_turns
 from gnas.training.loop import Record
@@ -44,16 +45,19 @@ def race_job(
     config: TrainConfig,
     seed: int,
     operations: OperationTypes | None,
+    left: tuple[float, float] | None = None,
 ) -> list[Record]:
     """Train each candidate from the epoch in ``begins`` to the one in ``ends``; returns an outcome for each.
 
-    ``rungs`` are the epochs after which the cosines of each candidate end; empty: those of the protocol.
+    ``rungs`` are the epochs after which the cosines of each candidate end; empty: those of the protocol. ``left`` are the seconds
+    that are left, and the time (``time.time``) when that was so: a training that is late then ends within its epoch.
 
     Each candidate has a folder beside that of the job, with its id. On a GPU their steps take turns. The seconds of the outcomes
     are shares of the time by the clock: trainings that overlap do not count it twice.
     """
     assert work.folder is not None
     started = time.perf_counter()
+    deadline = None if left is None else started + left[0] - (time.time() - left[1])
     use_precision(config.precision)
     with contextlib.ExitStack() as stack:
         trainings = []
@@ -66,6 +70,7 @@ def race_job(
             stores = data.open_stores(work.device)
             trainer = Trainer(model, own, seed, work.device, stores, run, should_stop=work.should_stop)
             trainer.epochs = end  # the schedule is that of a whole training
+            trainer.is_late = None if deadline is None else EndInTime(trainer, deadline)
             trainings.append(_Training(trainer))
         if work.device.type == "cuda":
             take_turns([one.steps() for one in trainings])
@@ -103,16 +108,19 @@ class _Training:
 
     def outcome(self, begin: int, end: int) -> Record:
         """The figures of the best epoch up to ``end``; the cost is that of the epochs after ``begin``."""
-        weights = {"num_weights": self.trainer.model.num_weights(), "epochs": end - begin}
+        weights = {"num_weights": self.trainer.model.num_weights()}
         if self.failed:
             spent = time.perf_counter() - self.started
-            return {**weights, "val_metric": None, "failed": self.failed, "seconds": spent}
+            return {**weights, "epochs": end - begin, "val_metric": None, "failed": self.failed, "seconds": spent}
         history = self.trainer.history[:end]
+        stopped = len(history) < end or "part" in history[-1]
         pick = max if self.trainer.task.higher_is_better else min
         best = pick(history, key=lambda record: record["val_metric"])
         before = history[begin - 1]["seconds"] if begin else 0.0
         return {
             **weights,
+            "epochs": len(history) - begin,
+            **({"stopped": True} if stopped else {}),
             **{name: best[name] for name in ("train_loss", "train_metric", "val_loss", "val_metric")},
             "best_epoch": best["epoch"],
             "seconds": history[-1]["seconds"] - before,

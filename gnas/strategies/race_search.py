@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import torch
 from gnas.errors import Interrupted
 from gnas.jobs import Job, Runner
 from gnas.run.folder import Run
+from gnas.run.words import duration
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.candidate import RaceCandidate
 from gnas.strategies.proposers import CandidateSpace, propose_candidate
@@ -35,6 +37,7 @@ FIRST_PART = 0.3  # share of the time before them, on a CPU; what they leave is 
 SHORT = 600.0  # seconds: below them a race has no supernets, and one found network is trained to the end
 SPEED_SHARE = 0.01  # of the time: so long the speed of the first network is measured
 AT_LEAST = 3  # candidates that are tried whatever they cost: two hand-made ones and a found one
+TIMED_ROUND = 3  # trainings between two decisions, if they come one after the other
 PROBE_SECONDS, PROBE_STEPS = 0.5, 6  # that of any other, on a CPU
 LEFT_OUT = 20  # candidates that are too slow for the time, until one is trained nevertheless
 OVERLAP = 2.0  # trainings that share a GPU take less time than one after the other, by this factor or more
@@ -137,12 +140,12 @@ class RaceSearch:
         """
         self.round_begin = len(self.history)
         planned: list[BriefTraining] = []
-        least = AT_LEAST if self.settings.max_seconds is not None else AT_LEAST - 1
+        least = self._count_least()
         for one in self._wanted():
-            if self._is_full(planned):
-                break
             if self._fits([*planned, one]) or len(self.standing.entries) + len(planned) < least:
                 planned.append(one)
+                if self._is_full(planned):
+                    break  # before another candidate is proposed and its speed is measured
             elif one.begin == 0:
                 break  # another new candidate would cost as much
         if planned or self.finals_planned:
@@ -152,10 +155,16 @@ class RaceSearch:
 
     def _is_full(self, planned: Sequence[BriefTraining]) -> bool:
         """Whether a round has enough trainings. With a limit of time no worker waits long for the longest of them."""
-        size = self.settings.round_size
+        size = TIMED_ROUND if self.whole_seconds else self.settings.round_size
         if self.width == 1 or self.settings.max_seconds is None:
             return len(planned) >= size
         return len(planned) >= size and fills_workers([self._seconds(one) for one in planned], self.width)
+
+    def _count_least(self) -> int:
+        """Candidates that are tried whatever they cost."""
+        if self.settings.max_seconds is None:
+            return AT_LEAST - 1
+        return 1 if self.speed > self.settings.max_seconds else AT_LEAST
 
     def _fits(self, planned: Sequence[BriefTraining]) -> bool:
         """Whether there is time for these trainings: with equal time for all, before the finals or after them."""
@@ -171,7 +180,7 @@ class RaceSearch:
             yield BriefTraining(one.candidate, one.epochs, self.standing.next_end(one), one.ends)
         tried, known = self.standing.tried(), {*self.standing.entries, *self.left_out}
         limited = self.settings.max_seconds is None
-        while not (limited and len(known) >= self.settings.trials):
+        while not (self._is_over() or (limited and len(known) >= self.settings.trials)):
             candidate = propose_candidate(self.space, tried, known, len(known), self.context.seed)
             if candidate is None:
                 return
@@ -182,6 +191,13 @@ class RaceSearch:
             else:
                 yield BriefTraining(candidate, 0, ends[0], ends)
 
+    def _is_over(self) -> bool:
+        """Whether no new candidate fits any more, however fast it is: to measure its speed would take time, too."""
+        limit = self.settings.max_seconds
+        if limit is None or len(self.standing.entries) < self._count_least():
+            return False
+        return self._elapsed() >= limit * (FIRST_PART if self.whole_seconds and not self.finals_planned else SPENT)
+
     def _choose_ends(self, candidate: RaceCandidate) -> tuple[int, ...]:
         """The ends of a candidate's rungs. With a limit of time they depend on its speed: all have the same time."""
         if not self.whole_seconds:
@@ -190,7 +206,9 @@ class RaceSearch:
         return rung_ends(min(max(epochs, 1), self.most_epochs), len(self.standing.ends))
 
     def _is_too_slow(self, candidate: RaceCandidate, ends: Sequence[int]) -> bool:
-        """Whether the first rung alone takes longer than a whole training may."""
+        """Whether the first rung alone takes longer than a whole training may, and that of the usual network does not."""
+        if self.speed > self.whole_seconds:
+            return False
         slow = self.speeds.get(candidate.id, 0.0) * ends[0] > self.whole_seconds
         return bool(self.whole_seconds) and slow and len(self.left_out) < LEFT_OUT
 
@@ -223,7 +241,7 @@ class RaceSearch:
         for entry in chosen:
             more = int(share / max(entry.seconds_per_epoch or 0.0, 1e-6))
             last = min(entry.epochs + more, self.most_epochs)
-            if last > entry.epochs:
+            if last > entry.epochs and not entry.stopped:
                 ends = (*(min(end, last) for end in entry.ends[:-1]), last)
                 planned.append(BriefTraining(entry.candidate, entry.epochs, last, ends))
         return planned
@@ -310,6 +328,12 @@ class RaceSearch:
             self.config = replace(self.config, cycles=self.config.cycles - 1)
         if self.whole_seconds:
             self.config = replace(self.config, cycles=len(self.config.cycle_ends()))
+        if limit is not None and self.speed > limit:
+            warnings.warn(
+                f"an epoch of {steps} steps takes about {duration(self.speed)}, longer than the limit of {duration(limit)}:"
+                " one network is trained on a part of the data; give more time, or fewer graphs",
+                stacklevel=2,
+            )
 
     def _affordable_epochs(self, limit: float) -> int:
         """Epochs of a whole training with which the finalists take their share of the time."""
@@ -357,18 +381,28 @@ class RaceSearch:
             self.preparation = self._elapsed()
         together = runner.in_process and self.context.device.type == "cuda"
         groups = [list(planned)] if together else [[one] for one in planned]
-        jobs = [self._job(group, runner) for group in groups]
-        results = runner.results(jobs, should_stop=self.context.should_stop)
-        for group, outcomes in zip(groups, results, strict=True):
-            for one, outcome in zip(group, outcomes, strict=True):
-                self._take(one, outcome)
+        at_once = [[group] for group in groups] if runner.in_process else [groups]  # each is told how much time is left
+        for some in at_once:
+            jobs = [self._job(group, runner, self._seconds_left()) for group in some]
+            results = runner.results(jobs, should_stop=self.context.should_stop)
+            for group, outcomes in zip(some, results, strict=True):
+                for one, outcome in zip(group, outcomes, strict=True):
+                    self._take(one, outcome)
         dropped = [entry.candidate.id for entry in self.standing.drop_last(self.finals)]
         self._remove_trainings(runner, set(dropped) - self.standing.reserve(self.settings.ensemble))
         runner.push_own_files(self.run.path)
         if self.context.on_leaders is not None:
             self.context.on_leaders([self._describe(one) for one in self._leaders()], self.config)
 
-    def _job(self, group: Sequence[BriefTraining], runner: Runner) -> Job:
+    def _seconds_left(self) -> float | None:
+        """Seconds until these trainings must end. The first ones of a race, which are trained in any case, share the time."""
+        if self.settings.max_seconds is None:
+            return None
+        left = SPENT * self.settings.max_seconds - self._elapsed()
+        waiting = 0 if self.width > 1 else self._count_least() - len(self.standing.entries)
+        return max(left, 0.0) / max(waiting, 1)
+
+    def _job(self, group: Sequence[BriefTraining], runner: Runner, left: float | None) -> Job:
         folder, *also = (self.context.name_folder(runner, one.part) for one in group)
         arguments = {
             "candidates": [one.candidate for one in group],
@@ -380,14 +414,19 @@ class RaceSearch:
             "config": self.config,
             "seed": self.settings.train_seed,
             "operations": self.problem.operations,
+            **({} if left is None else {"left": (left, time.time())}),
         }
         return Job("gnas.strategies.race_job.race_job", folder, arguments, tuple(also))
 
     def _take(self, one: BriefTraining, outcome: Record) -> None:
         seconds = outcome["seconds"]
-        self.trained_epochs += outcome.pop("epochs")
+        epochs = outcome.pop("epochs")
+        self.trained_epochs += epochs
         self.seconds += seconds
         number, made = len(self.history) + 1, one.candidate.architecture
+        if outcome.get("stopped"):
+            reached = one.begin + epochs
+            one = replace(one, end=reached, ends=tuple(min(end, reached) for end in one.ends))
         record: Record = {
             "epoch": number,
             "trial": number,
@@ -398,7 +437,7 @@ class RaceSearch:
             "candidate": one.candidate.recipe(),
             "candidate_id": one.candidate.id,
             "reached": one.end,
-            **({"ends": list(one.ends)} if self.whole_seconds else {}),
+            **({"ends": list(one.ends)} if self.whole_seconds or outcome.get("stopped") else {}),
             "own_seconds": round(seconds, 3),
             "trained_epochs": self.trained_epochs,
             "seconds": round(self.seconds, 3),
@@ -428,7 +467,7 @@ class RaceSearch:
             "training": {
                 "epochs": entry.ends[-1],
                 "cycles": self.config.cycles,
-                **({"ends": entry.ends} if self.whole_seconds else {}),
+                **({"ends": entry.ends} if self.whole_seconds or entry.stopped else {}),
             },
         }
 

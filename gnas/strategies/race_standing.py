@@ -33,6 +33,7 @@ class Entry:
     seconds: float = 0.0
     failed: bool = False
     dropped: bool = False
+    stopped: bool = False  # within an epoch: the time was over
 
     @property
     def value(self) -> float:
@@ -68,6 +69,7 @@ class Standing:
         ends = tuple(record.get("ends", self.ends))
         entry = self.entries.setdefault(candidate.id, Entry(candidate, ends))
         entry.ends = ends  # the last one may be chosen anew for the training to the end
+        entry.stopped = bool(record.get("stopped"))
         begin, entry.epochs = entry.epochs, int(record["reached"])
         entry.seconds += record.get("own_seconds", record["seconds"] - self.seconds)  # older races have only sums
         self.seconds = record["seconds"]

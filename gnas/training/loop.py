@@ -92,6 +92,9 @@ class EpochLoop:
         self.checkpoint_every = checkpoint_every
         self.epoch = self.step_number = 0
         self.done = False
+        self.is_late: Callable[[], bool] | None = (
+            None  # asked after every step; if so, the epoch ends there, and the loop
+        )
         self.seconds = 0.0
         self.history: list[Record] = []
         self._epoch_seed = generator.get_state()
@@ -133,6 +136,7 @@ class EpochLoop:
         self.generator.set_state(self._epoch_seed)
         with self.engine.on_stream():  # wait for the copy of the plan to the device
             plan = self.plan()
+        late = False
         while self.step_number < len(plan):
             self.engine(*plan[self.step_number])
             self.step_number += 1
@@ -142,9 +146,15 @@ class EpochLoop:
                 self.seconds += time.perf_counter() - started
                 self._save()
                 raise Interrupted(f"stopped at epoch {self.epoch + 1}, step {self.step_number}")
+            late = self.is_late is not None and self.is_late()
+            if late:
+                break
             yield
         with self.engine.on_stream():
             record = {"epoch": self.epoch + 1, **self.finish_epoch()}
+        self.done |= late
+        if self.step_number < len(plan):
+            record["part"] = round(self.step_number / len(plan), 3)  # of the epoch: the time was over
         self.epoch, self.step_number = self.epoch + 1, 0
         self.seconds += time.perf_counter() - started
         record["seconds"] = round(self.seconds, 3)

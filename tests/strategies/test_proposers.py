@@ -54,25 +54,25 @@ def test_a_mutation_changes_one_choice(seed: int, hand_made: bool) -> None:
     assert child.id != parent.id
 
 
-def test_a_race_begins_with_the_hand_made_networks_and_random_draws() -> None:
-    space = candidate_space()
+def test_a_race_begins_with_the_hand_made_networks_and_neighbours_of_the_best() -> None:
+    space = wide_space()
     found = [propose_candidate(space, [], set(), number, 0) for number in range(40)]
     made = [one for one in found if one is not None and one.origin == "hand-made"]
-    assert [one.origin for one in found[:6] if one is not None] == ["hand-made", "hand-made", "random"] * 2
+    assert [one.origin for one in found[:6] if one is not None] == ["hand-made", "hand-made", "mutation"] * 2
     assert [one.architecture.name for one in made if isinstance(one.architecture, HandMade)] == list(ZOO)
 
 
 def test_every_third_candidate_is_of_a_supernet_while_there_is_one() -> None:
     rng = np.random.default_rng(0)
     derived = tuple(SPACE.sample(rng, 3) for _ in range(2))
-    space, known = candidate_space(derived=derived), set[str]()
+    space, known = replace(wide_space(), derived=derived), set[str]()
     origins = []
     for number in range(9):
         one = propose_candidate(space, [], known, number, 0)
         assert one is not None
         known.add(one.id)
         origins.append(one.origin)
-    assert [origins[number] for number in (2, 5, 8)] == ["supernet", "supernet", "random"]
+    assert [origins[number] for number in (2, 5, 8)] == ["supernet", "supernet", "mutation"]
 
 
 def wide_space() -> CandidateSpace:
@@ -90,6 +90,32 @@ def test_recipes_have_neighbours_in_the_space(seed: int, name: str) -> None:
     assert genotype is not None
     assert genotype in space.branches
     assert isinstance(child.architecture, HandMade) == (as_hand_made(genotype) != genotype)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 1000))
+def test_a_neighbour_is_a_found_network_with_the_choices_of_the_best(seed: int) -> None:
+    space, rng = wide_space(), np.random.default_rng(seed)
+    best = replace(space.usual(HandMade("gatedgcn+", 3), "hand-made"), lr=0.003, dropout=0.1)
+    tried = [Tried(best, 0.9), Tried(space.usual(HandMade("gin+", 3), "hand-made"), 0.8)]
+    child = PROPOSERS["neighbor"](space, tried, rng)
+    parent = as_genotype(best.architecture)
+    assert isinstance(child.architecture, Genotype)
+    assert child.architecture in space.branches
+    assert (child.lr, child.dropout, child.size) == (0.003, 0.1, best.size)
+    assert parent is not None
+    assert (child.architecture.stack == parent.stack) != (child.architecture.cells == parent.cells)
+
+
+def test_the_neighbour_of_a_network_that_has_none_is_that_of_the_next() -> None:
+    space, rng = wide_space(), np.random.default_rng(0)
+    tried = [
+        Tried(space.usual(HandMade("mlp", 3), "hand-made"), 0.9),
+        Tried(space.usual(HandMade("gin+", 3), "hand-made"), 0.8),
+    ]
+    child = PROPOSERS["neighbor"](space, tried, rng)
+    assert isinstance(child.architecture, Genotype)
+    assert space.vary(tried[0].candidate, rng) is None
 
 
 def test_encodings_race() -> None:

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from small import benchmark
 from tiny import SPACE, tiny, untimed
 
@@ -13,8 +14,11 @@ from gnas.run.protocol import TrainConfig
 from gnas.strategies import Race, SearchResult, search
 from gnas.strategies.candidate import RaceCandidate
 from gnas.strategies.race_clock import fills_workers
+from gnas.strategies.race_search import RaceSearch
 from gnas.strategies.race_standing import Standing
-from gnas.training.train import train
+from gnas.training.engine import take_turns
+from gnas.training.sampling import open_store
+from gnas.training.train import Trainer, train
 
 SMALL = {"epochs": 9, "batch_size": 6, "round_size": 3}
 
@@ -99,14 +103,59 @@ def test_a_race_by_time_ends_in_time_and_trains_to_the_end() -> None:
     started = time.monotonic()
     result = race(trials=1, max_seconds=4.0, epochs=200)
     assert time.monotonic() - started < 8.0  # on a busy machine
-    assert 9 <= result.finalists[0]["epochs"] <= 200
+    best = result.finalists[0]
+    assert best["epochs"] == best["training"]["ends"][-1] <= 200
     assert len({one["candidate_id"] for one in result.history}) > 2
+
+
+def test_a_limit_shorter_than_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step takes a tenth of a second: an epoch of 600 takes a minute. A part of it gives an answer."""
+    step = Trainer._step
+
+    def slow(self: Trainer, *args: object) -> None:
+        time.sleep(0.1)
+        step(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Trainer, "_step", slow)
+    started = time.monotonic()
+    with pytest.warns(UserWarning, match=r"an epoch of 600 steps takes about .*, longer than the limit of 3.0\ss"):
+        result = race(max_seconds=3.0, training=TrainConfig(epochs=9, batch_size=6, epoch_steps=600))
+    assert time.monotonic() - started < 20.0  # on a busy machine
+    (only,) = result.history
+    assert only["stopped"]
+    assert only["reached"] == only["ends"][-1] == 1
+    assert result.finalists[0]["val_metric"] == only["val_metric"]
+
+
+def test_a_training_that_is_late_ends_within_its_epoch() -> None:
+    data, calls = benchmark(), []
+
+    def is_late() -> bool:
+        calls.append(1)
+        return len(calls) == 5
+
+    task = data.task
+    torch.manual_seed(41)
+    model = RaceCandidate(HandMade("gcn", 2, 8), 0.01, channels=8).build(task)
+    config = TrainConfig(epochs=9, batch_size=6, epoch_steps=4)
+    stores = {name: open_store(split, torch.device("cpu")) for name, split in data.splits().items()}
+    trainer = Trainer(model, config, 41, torch.device("cpu"), stores)
+    trainer.is_late = is_late
+    steps = len(trainer.plan())
+    take_turns([trainer.steps()])
+    assert trainer.done
+    assert len(trainer.history) == 1 + (5 - 1) // steps
+    assert ("part" in trainer.history[-1]) == (5 % steps != 0)
+    assert trainer.result().epochs == len(trainer.history)
 
 
 def test_with_a_limit_of_time_the_speed_of_a_candidate_decides_its_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every other candidate is said to be ten times slower: it gets a tenth of the epochs."""
     speeds = iter([0.01, 0.1] * 50)
     monkeypatch.setattr("gnas.strategies.race_search.measure_epoch", lambda *_: next(speeds))
+    monkeypatch.setattr(
+        RaceSearch, "_seconds_left", lambda _: None
+    )  # no training is stopped, however busy the machine is
     result = race(trials=1, max_seconds=4.0, epochs=500)
     first = {one["candidate_id"]: one["ends"] for one in reversed(result.history)}
     wholes = sorted({ends[-1] for ends in first.values()})
