@@ -37,6 +37,7 @@ from gnas.training.optim import (
     use_precision,
 )
 from gnas.training.sampling import open_store
+from gnas.training.stages import Stage, shown
 from gnas.training.store import Planned, Store
 
 
@@ -62,15 +63,15 @@ class TrainResult:
     metrics: dict[str, dict[str, float | None]] = field(default_factory=dict, compare=False)  # of val and test, by name
     per_target: dict[str, dict[str, dict[str, float | None]]] = field(default_factory=dict, repr=False, compare=False)
     history: list[Record] = field(default_factory=list, repr=False, compare=False)
-    model: GraphModule | None = field(default=None, repr=False, compare=False)
+    network: GraphModule | None = field(default=None, repr=False, compare=False)  # with the weights of the best epoch
 
     @property
     def seconds_per_epoch(self) -> float:
         return self.seconds / max(self.epochs, 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the history and the model, for result files."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("history", "model")}
+        """Everything but the history and the network, for result files."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("history", "network")}
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,7 @@ class Trainer(EpochLoop):
             per_target={split: self._name_targets(found) for split, found in metrics.items()},
             norms_lag=lag,
             history=self.history,
-            model=self.judged,
+            network=self.judged,
         )
 
     def _name_targets(self, found: Mapping[str, MetricValue]) -> dict[str, dict[str, float | None]]:
@@ -310,9 +311,37 @@ def train_seeds(
     on_epoch: Callable[[Record], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> Spread:
-    """Train one network from several seeds, all at once on a GPU, one after another on a CPU."""
+    """Train one network from several seeds, all at once on a GPU, one after another on a CPU.
+
+    Args:
+        build: Makes the network (so that the seed decides its initial weights too), or is it.
+        benchmark: The data. The test split is read once, at the end.
+        config: The protocol; by default the paper's.
+        seeds: One training for each.
+        device: Where to train.
+        runs: A run folder for each seed. With them, the trainings can be stopped and resumed.
+        on_epoch: Gets a record per epoch, with the ``seed``. Without it, a notebook shows the progress.
+        should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
+
+    >>> spread = gnas.train_seeds(network, gnas.load("cluster-mini"), seeds=(41, 95))  # doctest: +SKIP
+    >>> [result.test for result in spread.results]  # doctest: +SKIP
+    """
     config = config or TrainConfig.paper(benchmark)
-    device = torch.device(device)
+    plan = [Stage("search", "training", config.epochs, len(seeds))]  # records without a stage have this key
+    with shown(on_epoch, lambda: plan, benchmark.task.metric) as on_epoch:
+        return _train_seeds(build, benchmark, config, seeds, torch.device(device), runs, on_epoch, should_stop)
+
+
+def _train_seeds(
+    build: Callable[[], GraphModule] | GraphModule,
+    benchmark: Benchmark,
+    config: TrainConfig,
+    seeds: Sequence[int],
+    device: torch.device,
+    runs: Sequence[Run] | None,
+    on_epoch: Callable[[Record], None] | None,
+    should_stop: Callable[[], bool] | None,
+) -> Spread:
     use_precision(config.precision)
     folders = list(runs) if runs is not None else [None] * len(seeds)
     trainers = []

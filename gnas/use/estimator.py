@@ -72,7 +72,7 @@ class Estimator:
         device: ``cpu`` or ``cuda``; None: a GPU if there is one.
         out: the run folder; None: a temporary one, which lives as long as this object.
         resume, force: what to do if ``out`` holds a run: resume it, or start again.
-        verbose: 1 logs every epoch to the logger ``gnas``.
+        verbose: 1 logs every epoch to the logger ``gnas``; 0 shows the progress in notebooks only; -1 shows nothing.
 
     After ``fit``: ``genotype_``, ``depth_``, ``network_`` (the one that was best on validation), ``network_name_`` (such as
     ``gnas``, ``gin+`` or ``ensemble``), ``leaderboard_``, ``history_`` (records of the search), ``task_``, ``classes_`` (the
