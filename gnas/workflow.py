@@ -153,12 +153,28 @@ def discover(
     runner: Runner | None = None,
     started: float | None = None,
 ) -> Discovery:
-    """Search, train, compare; every part is a run of its own inside ``folder`` and is not repeated on resume.
+    """Search, train and compare: the whole job of ``gnas search``, without printing.
 
-    Networks read the ``encodings`` that the settings name, unless the benchmark was loaded with some. With a ``runner``,
-    whose root is ``folder``, its workers do the search or its trials, and the trainings. ``started`` is the time
-    (``time.monotonic``) from which a limit of time counts; by default the start of the search. Without an ``on_epoch``, a
-    notebook shows the progress.
+    Every part is a run of its own inside ``folder`` and is not repeated on resume. Networks read the ``encodings`` that the
+    settings name, unless the benchmark was loaded with some.
+
+    Args:
+        benchmark: The data.
+        settings: All settings of the job.
+        folder: The run folder.
+        device: Where to compute.
+        engine: How steps are executed; ``auto`` chooses the fastest for the device.
+        resume, force: What to do if the folder holds a run: resume it, or start again.
+        on_epoch: Gets a record per epoch. Without it, a notebook shows the progress.
+        should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
+        rivals: Networks of your own to compare with.
+        runner: Workers, whose root is ``folder``, for the search or its trials and for the trainings.
+        started: The time (``time.monotonic``) from which a limit of time counts; by default the start of the search.
+
+    >>> settings = gnas.Settings.resolve("fast", cells=2, channels=8, search_epochs=1, epochs=1, baselines=())
+    >>> found = gnas.discover(data, settings, "runs/whole-job")
+    >>> found.genotype.depth() <= 2, found.network(data.test[0].x, data.test[0].edge_index).dim()
+    (True, 2)
     """
     if not list_encodings(benchmark.task):
         benchmark = with_encodings(benchmark, settings.data.get("encodings"), settings.data.get("structure"))

@@ -47,6 +47,10 @@ class Candidate:
         ends: The epochs after which its cosines end, of which the last is its last epoch; empty: those of the protocol.
         own: Builds a network of your own. It can be trained in this process only.
         own_depth: The depth of a network of your own, for the leaderboard.
+
+    >>> from gnas.compare.networks import Candidate
+    >>> Candidate("mine", genotype, channels=32).depth
+    2
     """
 
     name: str

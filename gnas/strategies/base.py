@@ -64,7 +64,23 @@ class SearchContext:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The result of a search: the architecture, the history, and the cost."""
+    """The result of a search: the architecture, the history, and the cost.
+
+    Args:
+        genotype: The architecture; a :class:`Genotype` from every strategy except GraphNAS.
+        history: A record per epoch or trial.
+        seconds: How long the search took.
+        strategy: Its name.
+        trained_epochs: Epochs that were trained in all.
+        seed: The seed of the search.
+        searches: Of several searches: the result of each, and its validation metric.
+        finalists: Of a race: the candidates that were trained to the end, best first.
+        task, channels, operations: What ``network`` is built for.
+
+    >>> result = gnas.search(data, strategy=gnas.SingleLevel(epochs=1), channels=8, num_cells=2)
+    >>> result.network(data.test[0].x, data.test[0].edge_index).shape[1]  # new weights
+    6
+    """
 
     genotype: Architecture  # a Genotype from every strategy but GraphNAS
     history: list[Record] = field(repr=False)

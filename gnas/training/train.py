@@ -45,8 +45,23 @@ from gnas.training.store import Planned, Store
 class TrainResult:
     """One trained network: its figures at the epoch with the best validation metric.
 
-    ``val`` and ``test`` are the metric that selects. ``metrics`` holds all metrics that fit the task, and ``per_target``
-    those of each target or class; None: not defined for these targets.
+    Args:
+        seed: The seed of the training.
+        test, val, train: The metric that selects, on each split.
+        test_per_batch: The test metric averaged over batches, as the authors report it.
+        best_epoch, epochs: The epoch with the best validation metric, and the number of epochs.
+        seconds: How long the training took.
+        num_weights: The number of weights.
+        metric: The name of the metric.
+        norms_lag: The running averages of batch norms lag behind the weights: see ``precise_norms``.
+        metrics: All metrics that fit the task, of ``val`` and ``test``, by name; None: not defined for these targets.
+        per_target: The same for each target or class.
+        history: A record per epoch.
+        network: The network with the weights of the best epoch.
+
+    >>> result = gnas.train(network, data, gnas.TrainConfig(epochs=1))
+    >>> sorted(result.metrics)
+    ['test', 'val']
     """
 
     seed: int
@@ -293,7 +308,22 @@ def train(
     on_epoch: Callable[[Record], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> TrainResult:
-    """Train one network. ``build`` makes it (so that the seed decides its initial weights too), or is it."""
+    """Train one network.
+
+    Args:
+        build: Makes the network (so that the seed decides its initial weights too), or is it.
+        benchmark: The data. The test split is read once, at the end.
+        config: The protocol; by default the paper's.
+        seed: Decides everything random.
+        device: Where to train.
+        run: A run folder. With it, the training can be stopped and resumed.
+        on_epoch: Gets a record per epoch. Without it, a notebook shows the progress.
+        should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
+
+    >>> result = gnas.train(network, data, gnas.TrainConfig(epochs=1), seed=41)
+    >>> result.metric, result.epochs, result.network(data.test[0].x, data.test[0].edge_index).shape[1]
+    ('class_accuracy', 1, 6)
+    """
     runs = None if run is None else [run]
     return train_seeds(
         build, benchmark, config, (seed,), device=device, runs=runs, on_epoch=on_epoch, should_stop=should_stop

@@ -48,6 +48,10 @@ def predict(
         skip_bad: leave out SMILES that do not parse, or have atoms or bonds the network does not know; the ``graph`` of
             the other rows still counts all of them.
         on_progress: called after each batch with the stage, the number of batches done and their total.
+
+    >>> answers = gnas.predict("runs/mine", "new_molecules.csv")
+    >>> answers.columns, len(answers)
+    (['logP'], 5)
     """
     if out is not None:
         _check_free(Path(out), force)
