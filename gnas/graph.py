@@ -194,7 +194,7 @@ class GraphSet:
 
     >>> graphs = gnas.load("cluster-mini").train
     >>> len(graphs), graphs.x.size(0) == graphs.num_nodes
-    (300, True)
+    (240, True)
     >>> graphs[0]  # one graph as PyG's Data  # doctest: +ELLIPSIS
     Data(...)
     """

@@ -153,7 +153,7 @@ def parse(text: str) -> Tree:
     A user-defined aggregator is written ``@name``, a user-defined filter is just its name.
 
     >>> gnas.gap.parse("[identity | dense(sum(dense))]").operations[1:]
-    ('dense', 'sum', 'dense', 'identity')
+    ('identity', 'dense', 'sum', 'dense')
     """
     reader, sprout = _Reader(text), _Sprout()
     bracketed = reader.accept(r"\[")

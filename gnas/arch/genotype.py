@@ -72,7 +72,7 @@ class CellGenotype:
 
     >>> links = (gnas.Link(0, 1, "dense"), gnas.Link(1, 2, "sum"), gnas.Link(2, 3, "identity"))
     >>> gnas.Genotype((gnas.CellGenotype(1, 1, links),)).formulas()
-    ('sum(dense)',)
+    ('identity(sum(dense))',)
     """
 
     nodes: int

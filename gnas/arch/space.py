@@ -42,7 +42,7 @@ class SearchSpace:
 
     >>> space = gnas.SearchSpace(2, 2, aggregators=("identity", "mean", "max"))
     >>> f"{space.size(num_cells=1):.0f} cells"
-    '66298176 cells'
+    '8748 cells'
     >>> import numpy as np
     >>> space.sample(np.random.default_rng(0), num_cells=4).depth() <= 4
     True

@@ -15,11 +15,6 @@ __all__ = ["NAMES", "Benchmark", "load"]
 def load(data: Any, *, y: Any = None, data_root: str | Path | None = None, seed: int = 0, **options: Any) -> Benchmark:
     """Three splits and their task, from a benchmark's name or from your own data.
 
-    Example::
-
-        benchmark = gnas.load("molecules.csv", target="logP", split="scaffold")
-        print(benchmark.describe())
-
     Args:
         data: a benchmark's name, of the package or of an installed one; or your own data: a path (a folder with
             ``graphs.csv``, ``nodes.csv`` and ``edges.csv``, a CSV with a ``smiles`` column, a file of ``gnas data pack``), a

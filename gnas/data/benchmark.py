@@ -41,7 +41,7 @@ class Benchmark:
 
     >>> data = gnas.load("cluster-mini")
     >>> len(data.train), data.task.metric, data.test[0].num_nodes > 0
-    (300, 'class_accuracy', True)
+    (240, 'class_accuracy', True)
     >>> print(data)  # one screen: what was read, what was inferred  # doctest: +SKIP
     """
 

@@ -123,7 +123,7 @@ class Network(CellModule):
 
     >>> network = gnas.Network(gnas.gap.zoo("gin", num_cells=2), data.task, channels=16)
     >>> network(data.test[0].x, data.test[0].edge_index).shape[1]
-    6
+    4
     """
 
     def __init__(
@@ -218,7 +218,7 @@ def width_for(budget: int, build: Callable[[int], nn.Module], multiple: int = 1,
         limit: The largest width.
 
     >>> gnas.width_for(10_000, lambda channels: gnas.Network(genotype, data.task, channels), multiple=4)
-    20
+    24
     """
 
     def weights(width: int) -> int:

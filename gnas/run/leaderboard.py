@@ -123,7 +123,8 @@ class Leaderboard:
         rows: A row per network.
 
     >>> from gnas.run.leaderboard import Leaderboard
-    >>> board = Leaderboard.load("runs/mine")
+    >>> import json
+    >>> board = Leaderboard.from_dict(json.load(open("runs/mine/leaderboard.json")))
     >>> board.rows[0].name, board.metric
     ('gnas', 'mae')
     >>> print(board.to_markdown())  # doctest: +SKIP

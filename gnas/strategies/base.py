@@ -79,7 +79,7 @@ class SearchResult:
 
     >>> result = gnas.search(data, strategy=gnas.SingleLevel(epochs=1), channels=8, num_cells=2)
     >>> result.network(data.test[0].x, data.test[0].edge_index).shape[1]  # new weights
-    6
+    4
     """
 
     genotype: Architecture  # a Genotype from every strategy but GraphNAS

@@ -322,7 +322,7 @@ def train(
 
     >>> result = gnas.train(network, data, gnas.TrainConfig(epochs=1), seed=41)
     >>> result.metric, result.epochs, result.network(data.test[0].x, data.test[0].edge_index).shape[1]
-    ('class_accuracy', 1, 6)
+    ('class_accuracy', 1, 4)
     """
     runs = None if run is None else [run]
     return train_seeds(

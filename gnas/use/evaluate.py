@@ -38,7 +38,7 @@ class Evaluation:
 
     >>> found = gnas.evaluate("runs/mine", "molecules.csv")
     >>> found.rows, sorted(found.metrics)
-    (280, ['mae', 'mse', 'r2', 'rmse', 'spearman'])
+    (280, ['mae', 'r2', 'rmse', 'spearman'])
     """
 
     network: str
@@ -94,6 +94,8 @@ def evaluate(
         model: a run folder or an exported model, or a network.
         graphs: for a folder, data in any form that the network's data may come in (``"test.csv"``, a folder of tables, PyG
             objects), or a benchmark, whose test split is used. For a network, a split of a benchmark.
+        batch_size: graphs in a batch.
+        device: where to compute.
         options: for a folder, ``network``, ``seed``, ``average_seeds``, ``data_root``, ``skip_bad`` and ``on_progress`` as in
             :func:`gnas.use.predict.predict`.
 

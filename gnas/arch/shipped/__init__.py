@@ -44,7 +44,7 @@ def recipe(name: str) -> Path:
     """A file of settings: the training, number of weights and input with which docs/results.md has this genotype.
 
     >>> from gnas.arch.shipped import recipe
-    >>> gnas.Settings.load(recipe("zinc-12")).training.seeds
+    >>> gnas.Settings.resolve(file=recipe("zinc-12")).training.seeds
     (41, 95, 12, 35)
     """
     return FOLDER / "recipes" / genotype_file(name).name
