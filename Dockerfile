@@ -1,15 +1,18 @@
 # gnas on a CPU. The demo, whose report lies in runs/demo afterwards:
-#   docker build -t gnas . && docker run --rm -v "$PWD/runs:/home/gnas/runs" gnas
+#   docker build -t gnas . && docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/data" gnas
 # Another command:
-#   docker run --rm -v "$PWD:/home/gnas" gnas search molecules.csv --target logP
+#   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/data" gnas search molecules.csv --target logP
+# Files are read and written in the current folder, and belong to you.
 FROM python:3.12-slim
 
-RUN useradd --create-home gnas
 COPY pyproject.toml README.md LICENSE constraints.txt /source/
 COPY gnas /source/gnas
 RUN pip install --no-cache-dir -c /source/constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu "/source[chem]"
 
-USER gnas
-WORKDIR /home/gnas
+# Any user can run it: there is a home for caches, and a folder to work in.
+ENV HOME=/tmp USER=gnas
+RUN mkdir -m 1777 /data
+USER 1000
+WORKDIR /data
 ENTRYPOINT ["gnas"]
 CMD ["search", "cluster-mini", "--preset", "fast", "--out", "runs/demo", "--force"]

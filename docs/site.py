@@ -1,6 +1,8 @@
 """Pages of the site that live elsewhere in the repository: the README is its home; links between them are kept whole."""
 
+import importlib
 import re
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,9 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """A page of docs/ that links to a file of the repository outside it."""
-    return relinked(markdown, Path("docs")) if page.file.generated_by is None else markdown
+    if page.file.generated_by is not None:
+        return markdown
+    return relinked(with_field_tables(markdown) if page.file.src_path == "api.md" else markdown, Path("docs"))
 
 
 def relinked(text: str, folder: Path) -> str:
@@ -53,3 +57,22 @@ def _plain(parts: tuple[str, ...]) -> list[str]:
         elif part != ".":
             kept.append(part)
     return kept
+
+
+def field_table(name: str) -> list[str]:
+    """The arguments of a class whose fields explain themselves, such as a strategy, as a table; else nothing."""
+    module, _, attribute = name.rpartition(".")
+    kind = getattr(importlib.import_module(module), attribute)
+    told = [one for one in fields(kind) if "help" in one.metadata] if is_dataclass(kind) else []
+    rows = [f"| `{one.name}` | `{one.default}` | {one.metadata['help']} |" for one in told]
+    return ["", "| argument | default | meaning |", "|---|---|---|", *rows, ""] if rows else []
+
+
+def with_field_tables(markdown: str) -> str:
+    """The page of the API, with a table of arguments below each class that has one."""
+    lines = []
+    for line in markdown.splitlines():
+        lines.append(line)
+        if line.startswith("::: "):
+            lines += field_table(line.removeprefix("::: ").strip())
+    return "\n".join(lines)

@@ -55,7 +55,15 @@ def local_device() -> torch.device:
 
 
 def start(device: torch.device | str = "cpu") -> None:
-    """Join the other processes, if there are any. A process group of the caller is used as it is."""
+    """Join the other processes, if ``torchrun`` started several; alone it does nothing.
+
+    A process group of the caller is used as it is.
+
+    >>> from gnas import distributed
+    >>> distributed.start("cpu")
+    >>> distributed.is_first()
+    True
+    """
     global _joined
     if not launched() and not dist.is_initialized():
         return

@@ -12,7 +12,13 @@ NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "ALL
 
 
 class InputError(ValueError):
-    """Bad input. The message is one line a user can act on; the command line prints it and exits with 2."""
+    """Bad input. The message is one line a user can act on; the command line prints it and exits with 2.
+
+    >>> gnas.load("no-such-data")
+    Traceback (most recent call last):
+        ...
+    gnas.errors.InputError: ...
+    """
 
     def __init__(self, message: object = "") -> None:
         super().__init__(printable(" ".join(str(message).splitlines())))  # what it quotes may hold line breaks

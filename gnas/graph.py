@@ -71,7 +71,28 @@ def _pointers(sorted_ids: Tensor, size: int) -> Tensor:
 
 @dataclass(frozen=True)
 class GraphBatch:
-    """What a network reads. Padding, if any, comes last: nodes after the real ones, and one dummy graph that owns them."""
+    """What a network reads: several graphs as one. Padding, if any, comes last, with one dummy graph that owns it.
+
+    Networks also take PyG's tensors or batches, so you rarely make one yourself.
+
+    Args:
+        x: Categories (whole numbers) or features of the nodes, one row each.
+        neighbors: The edges, sorted by target.
+        members: Which nodes belong to which graph.
+        y: Targets: one row for each graph, node, edge or pair.
+        node_mask: Real nodes; None: all of them.
+        target_mask: Rows of ``y`` that count; None: all of them.
+        edge_attr, pos: Columns of edges; positions of nodes.
+        node_pe, edge_pe: Encodings of nodes (walks, then Laplacian eigenvectors) and of edges (walks between the two ends).
+        graph_attr: Columns of whole graphs, standardised.
+        target_rows: The row of the split's targets that each row of ``y`` is.
+        edge_order: The place of each sorted edge in the caller's ``edge_index``.
+        pairs: Pairs of nodes that a link task scores: PyG's ``edge_label_index``.
+
+    >>> batch = gnas.GraphBatch.from_pyg(data.test[0])
+    >>> network(batch).shape == network(data.test[0].x, data.test[0].edge_index).shape
+    True
+    """
 
     x: Tensor  # [N, F] categories (integer) or features (float)
     neighbors: Neighbors
@@ -155,10 +176,27 @@ def _check_edges(edge_index: Tensor, batch: Tensor, num_nodes: int) -> None:
 class GraphSet:
     """Many graphs at rest: flat tensors, node numbers local to each graph, edges sorted by (graph, target, source).
 
-    ``y`` has a row for each graph, node or edge, or at level ``link`` for each of the ``pairs`` of nodes, as ``level`` says.
-    ``mask`` marks the rows that belong to this split when several splits share one graph (transductive data).
-    ``sample_neighbors`` asks for batches of sampled neighbourhoods, so many neighbours a hop (see ``gnas.training.sampling``),
-    instead of whole graphs.
+    Args:
+        x: Categories (whole numbers) or features of all nodes, one row each.
+        edge_index: Sources and targets of all edges, numbered within their graph.
+        node_ptr, edge_ptr: Where the nodes and edges of each graph begin.
+        y: A row for each graph, node, edge or, at level ``link``, for each of the ``pairs``.
+        level: What ``y`` has its rows for.
+        mask: The rows that belong to this split when several splits share one graph (transductive data).
+        edge_attr, pos: Columns of edges; positions of nodes.
+        node_pe, edge_pe: Encodings of nodes and edges.
+        graph_attr: Columns of whole graphs.
+        sample_neighbors: Batches are sampled neighbourhoods with so many neighbours per hop
+            (``gnas.training.sampling``), instead of whole graphs.
+        rows: The row of the user's data that each row of ``y`` came from.
+        pairs, pair_ptr: Pairs of nodes that a link task scores, and where those of each graph begin.
+        draw_negatives: Negative pairs are drawn anew in every pass.
+
+    >>> graphs = gnas.load("cluster-mini").train
+    >>> len(graphs), graphs.x.size(0) == graphs.num_nodes
+    (240, True)
+    >>> graphs[0]  # one graph as PyG's Data  # doctest: +ELLIPSIS
+    Data(...)
     """
 
     x: Tensor  # [N, F]

@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from importlib import metadata
 from itertools import product
 from pathlib import Path
@@ -27,16 +28,18 @@ from gnas.errors import InputError, Interrupted
 from gnas.jobs import Runner
 from gnas.model.build import width_of
 from gnas.model.encoder import list_encodings
-from gnas.model.network import Network
+from gnas.model.network import GraphModule, Network
 from gnas.plugins import check_plugin
 from gnas.run.folder import Run
 from gnas.run.layout import SPLIT, list_networks
 from gnas.run.leaderboard import Leaderboard
+from gnas.run.models import load_model
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
-from gnas.strategies import STRATEGIES, Race, SearchResult, SearchStrategy, search, strategy
+from gnas.strategies import STRATEGIES, Race, SearchResult, SearchStrategy, search, search_stages, strategy
 from gnas.strategies.base import SearchContext, finished_search
 from gnas.training.loop import Record, labelled
+from gnas.training.stages import Stage, shown, train_stages
 
 # Widths under a budget are multiples of 4: rows that begin on 16 bytes. 86 made a step on a GPU a quarter slower than 84 or 88.
 WIDTHS = 4
@@ -53,6 +56,11 @@ class Discovery:
     @property
     def genotype(self) -> Architecture:
         return self.search.genotype
+
+    @cached_property
+    def network(self) -> GraphModule:
+        """The trained network that was best on validation, as an ordinary module."""
+        return load_model(self.folder)[0]
 
 
 def train_config(settings: Settings, patience: int = PATIENCE) -> TrainConfig:
@@ -72,6 +80,13 @@ def chosen_strategy(settings: Settings, name: str | None = None) -> SearchStrate
         budget |= {"max_weights": settings.training.budget, "ensemble": settings.training.ensemble}
         budget |= {"dropout": settings.training.dropout or 0.0}
     return strategy(name, **{**budget, **settings.search.options_for(name)})
+
+
+def job_stages(settings: Settings) -> list[Stage]:
+    """The stages of the main job: the search, and a training for each network."""
+    chosen, training = chosen_strategy(settings), settings.training
+    baselines = () if isinstance(chosen, Race) else training.baselines  # a race chooses among all
+    return [*search_stages(chosen), *train_stages(["gnas", *baselines], training.epochs, len(training.seeds))]
 
 
 def as_built(architecture: Architecture, settings: Settings) -> Architecture:
@@ -138,18 +153,38 @@ def discover(
     runner: Runner | None = None,
     started: float | None = None,
 ) -> Discovery:
-    """Search, train, compare; every part is a run of its own inside ``folder`` and is not repeated on resume.
+    """Search, train and compare: the whole job of ``gnas search``, without printing.
 
-    Networks read the ``encodings`` that the settings name, unless the benchmark was loaded with some. With a ``runner``,
-    whose root is ``folder``, its workers do the search or its trials, and the trainings. ``started`` is the time
-    (``time.monotonic``) from which a limit of time counts; by default the start of the search.
+    Every part is a run of its own inside ``folder`` and is not repeated on resume. Networks read the ``encodings`` that the
+    settings name, unless the benchmark was loaded with some.
+
+    Args:
+        benchmark: The data.
+        settings: All settings of the job.
+        folder: The run folder.
+        device: Where to compute.
+        engine: How steps are executed; ``auto`` chooses the fastest for the device.
+        resume, force: What to do if the folder holds a run: resume it, or start again.
+        on_epoch: Gets a record per epoch. Without it, a notebook shows the progress.
+        should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
+        rivals: Networks of your own to compare with.
+        runner: Workers, whose root is ``folder``, for the search or its trials and for the trainings.
+        started: The time (``time.monotonic``) from which a limit of time counts; by default the start of the search.
+
+    >>> settings = gnas.Settings.resolve("fast", cells=2, channels=8, search_epochs=1, epochs=1, baselines=())
+    >>> found = gnas.discover(data, settings, "runs/whole-job")
+    >>> found.genotype.depth() <= 2, found.network(data.test[0].x, data.test[0].edge_index).dim()
+    (True, 2)
     """
     if not list_encodings(benchmark.task):
         benchmark = with_encodings(benchmark, settings.data.get("encodings"), settings.data.get("structure"))
     settings = settings.for_data(benchmark.has_one_graph)
     check_budget(benchmark, settings)
     config = {"job": "search", **benchmark.identity, "settings": settings.to_dict()}
-    with Run(folder, config, resume=resume, force=force) as run:
+    with (
+        shown(on_epoch, lambda: job_stages(settings), benchmark.task.metric) as on_epoch,
+        Run(folder, config, resume=resume, force=force) as run,
+    ):
         write_data(run, benchmark)
         run.write_json("versions", versions(device))
         keeper = LeaderKeeper(run, benchmark, settings.training.seeds[0], device)
@@ -252,7 +287,7 @@ def search_part(
     with run.part("search", config, resume=not force, force=force) as part:
         done = finished_search(part)
         if done is not None:
-            return done
+            return replace(done, task=benchmark.task, channels=settings.space.channels)
         return search(
             benchmark,
             settings.space.search_space(),

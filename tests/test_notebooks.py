@@ -6,9 +6,9 @@ import pytest
 
 FOLDER = Path(__file__).parents[1] / "examples"
 SHOWS = {  # texts that the displays of a notebook must hold
-    "molecules.ipynb": ("GNASRegressor(", "<svg", "model.py", "SMILES"),
-    "one_graph.ipynb": ("Search result", "Run folder:", "torch.Size([180, 3])", "leaderboard.svg"),
-    "own_space.ipynb": ("<svg", "Search result", "best epoch"),
+    "molecules.ipynb": ("GNASRegressor(", "<progress", "epochs in", "<svg", "model.py", "SMILES"),
+    "one_graph.ipynb": ("Search result", "train gcn", "Run folder:", "torch.Size([180, 3])", "leaderboard.svg"),
+    "own_space.ipynb": ("<svg", "Search result", "2 epochs in", "best epoch"),
 }
 
 

@@ -98,6 +98,9 @@ def load_genotype(path: str | Path, output: str | None = None) -> Genotype:
         path: The file.
         output: Which nodes are a cell's output (``third``, ``all`` or ``leaves``). Only files of the authors' first
             code leave that open.
+
+    >>> gnas.load_genotype("runs/mine/genotype.yaml").formulas()  # doctest: +ELLIPSIS
+    ('...', '...')
     """
     return parse_genotype(read_text(path), str(path), output)
 

@@ -15,9 +15,17 @@ from gnas.errors import InputError
 class Tree:
     """A cell as GAP sees it: latent nodes, each computed from its parent by one operation.
 
-    Node 0 is the input, with parent -1 and operation ``""``. ``outputs`` are the nodes the cell's output is made of:
-    every leaf, and inner nodes too if a cell of a search has them as outputs. Nodes are renumbered in one
-    canonical order (preorder, lower subtrees first, then by name), so trees that differ only in the order of children are equal.
+    Nodes are renumbered in one canonical order (preorder, lower subtrees first, then by name), so trees that differ only in the
+    order of children are equal.
+
+    Args:
+        parents: The parent of each node. Node 0 is the input, with parent -1.
+        operations: The operation of each node; ``""`` for the input.
+        outputs: The nodes the cell's output is made of: every leaf, and inner nodes too if a cell of a search has them as
+            outputs.
+
+    >>> gnas.gap.parse("[sum | max]") == gnas.gap.parse("[max | sum]")
+    True
     """
 
     parents: tuple[int, ...]

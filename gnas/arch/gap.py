@@ -24,12 +24,30 @@ Step = tuple[str, str]  # one operation of a branch, and its label or ""
 
 
 def zoo(name: str, num_cells: int = 4, variant: str = "paper") -> Genotype:
-    """A hand-made network as the paper approximates it, with the same cell ``num_cells`` times."""
+    """A hand-made network as the paper approximates it, with the same cell ``num_cells`` times.
+
+    Args:
+        name: Its name, such as ``gcn``, ``gin``, ``graphsage`` or ``gatedgcn``.
+        num_cells: Number of cells.
+        variant: The variant of the modules.
+
+    >>> gnas.gap.zoo("gatedgcn", num_cells=1).formulas()
+    ('[identity | dense(sum(dense))]',)
+    """
     return genotype(ZOO[choose(name, ZOO, "hand-made network")], num_cells, variant)
 
 
 def genotype(formulas: str | Sequence[str], num_cells: int | None = None, variant: str = "paper") -> Genotype:
-    """Cells from formula text: one formula for all of ``num_cells`` cells (one by default), or one for each."""
+    """Cells from formula text.
+
+    Args:
+        formulas: One formula for all cells, or one for each.
+        num_cells: Number of cells; by default one, or as many as there are formulas.
+        variant: The variant of the modules.
+
+    >>> gnas.gap.genotype("mean(gated)", num_cells=2).formulas()
+    ('mean(gated)', 'mean(gated)')
+    """
     texts = [formulas] if isinstance(formulas, str) else list(formulas)
     wanted = len(texts) if num_cells is None else num_cells
     if wanted < 1 or len(texts) not in (1, wanted):
@@ -44,7 +62,12 @@ def from_cell(cell: CellGenotype) -> Tree:
 
 
 def to_cell(tree: Tree) -> CellGenotype:
-    """The three-level cell that computes ``tree``."""
+    """The three-level cell that computes ``tree``.
+
+    >>> cell = gnas.gap.to_cell(gnas.gap.parse("[identity | dense(sum(dense))]"))
+    >>> cell.nodes, cell.outputs
+    (2, 2)
+    """
     return rewrite(tree)[0]
 
 
@@ -128,6 +151,9 @@ def parse(text: str) -> Tree:
 
     The same label, as in ``[sum(dense#1) | max(dense#1)]``, is the same latent node; without labels they are two.
     A user-defined aggregator is written ``@name``, a user-defined filter is just its name.
+
+    >>> gnas.gap.parse("[identity | dense(sum(dense))]").operations[1:]
+    ('identity', 'dense', 'sum', 'dense')
     """
     reader, sprout = _Reader(text), _Sprout()
     bracketed = reader.accept(r"\[")

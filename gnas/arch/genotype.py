@@ -28,7 +28,16 @@ MAX_NODES = 99  # per level; the paper uses 3 or 4
 @total_ordering
 @dataclass(frozen=True)
 class Link:
-    """One connection inside a cell: node ``target`` is ``operation`` applied to node ``source``."""
+    """One connection inside a cell: node ``target`` is ``operation`` applied to node ``source``.
+
+    Args:
+        source: The node that is read.
+        target: The node that is computed.
+        operation: The name of the operation.
+
+    >>> gnas.Link(0, 1, "dense").operation
+    'dense'
+    """
 
     source: int
     target: int
@@ -52,8 +61,18 @@ class CellGenotype:
     """One cell: N first-level nodes that filter, N that aggregate, M that filter again; node 0 is the input.
 
     Level 1 is nodes 1..N, level 2 is N+1..2N, level 3 is 2N+1..2N+M. A node without an incoming link is absent: it is
-    neither computed nor part of the output. ``output`` says what the cell's output is made of: ``third`` (all present
-    third-level nodes), ``all`` (all present nodes but the input) or ``leaves`` (all present nodes that feed no other).
+    neither computed nor part of the output.
+
+    Args:
+        nodes: N.
+        outputs: M.
+        links: The links.
+        output: The nodes that form the output: ``third`` (all present third-level nodes), ``all`` (all present nodes but the
+            input) or ``leaves`` (all present nodes that feed no other).
+
+    >>> links = (gnas.Link(0, 1, "dense"), gnas.Link(1, 2, "sum"), gnas.Link(2, 3, "identity"))
+    >>> gnas.Genotype((gnas.CellGenotype(1, 1, links),)).formulas()
+    ('identity(sum(dense))',)
     """
 
     nodes: int
@@ -179,7 +198,16 @@ class CellGenotype:
 class Genotype:
     """The cells of a network in order, and what is chosen around them.
 
-    ``variant`` names the variant of modules it was made for (see VARIANTS).
+    Args:
+        cells: The cells.
+        variant: The variant of the modules it was made for: ``paper``, ``reference`` or ``bare``.
+        stack: What is around the cells.
+
+    >>> genotype = gnas.gap.genotype("[identity | dense(sum(dense))]", num_cells=4)
+    >>> genotype.depth(), genotype.formulas()[0]
+    (4, '[identity | dense(sum(dense))]')
+    >>> gnas.load_genotype(genotype.save("genotype.yaml")) == genotype
+    True
     """
 
     kind: ClassVar[str] = "found"

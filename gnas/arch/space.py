@@ -25,12 +25,27 @@ class SpaceLink:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """N = ``nodes`` nodes on each of the levels 1 and 2, M = ``outputs`` on level 3, and the candidate operations.
+    """The architectures that a search can find: three levels of nodes in each cell, and candidate operations.
 
-    Level 3 reads level 2 and its own earlier nodes; in the variant ``reference`` it reads level 2 only, and the cell's
-    output is made of all nodes instead of the third level. ``zero`` is a candidate that is never chosen: a genotype
-    holds one link into every node. On level 2 every aggregator reads each of the ``messages``. ``stack`` holds the
-    choices for the whole network.
+    Level 3 reads level 2 and its own earlier nodes. In the variant ``reference`` it reads level 2 only, and the output of a cell
+    is made of all nodes instead of the third level.
+
+    Args:
+        nodes: N, the nodes on each of the levels 1 and 2.
+        outputs: M, the nodes on level 3.
+        filters: Candidates on levels 1 and 3. ``zero`` is a candidate that is never chosen: a genotype holds one link into every
+            node.
+        aggregators: Candidates on level 2.
+        variant: The modules: ``paper``, ``reference`` or ``bare``.
+        messages: What every aggregator can read along an edge.
+        stack: The choices for the whole network.
+
+    >>> space = gnas.SearchSpace(2, 2, aggregators=("identity", "mean", "max"))
+    >>> f"{space.size(num_cells=1):.0f} cells"
+    '8748 cells'
+    >>> import numpy as np
+    >>> space.sample(np.random.default_rng(0), num_cells=4).depth() <= 4
+    True
     """
 
     nodes: int = 3

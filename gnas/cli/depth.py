@@ -95,9 +95,10 @@ def _saved(prepared: PreparedRun, name: str) -> int | None:
 def run_depth(prepared: PreparedRun, bounds: dict[str, int | None]) -> None:
     """Search the depth, and what is printed of it."""
     from gnas.cli import show
-    from gnas.cli.job import search_stages, working, write_report
+    from gnas.cli.job import working, write_report
     from gnas.cli.progress import count_progress
     from gnas.files import write_json
+    from gnas.strategies import search_stages
     from gnas.strategies.depth import REASONS, average_diameter, search_depth
     from gnas.workflow import chosen_strategy, summarise
 

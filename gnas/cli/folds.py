@@ -8,9 +8,8 @@ from typing import Any
 
 from gnas import distributed
 from gnas.cli import show
-from gnas.cli.job import search_stages, train_stages, working, write_report
+from gnas.cli.job import working, write_report
 from gnas.cli.prepare import PreparedRun
-from gnas.cli.progress import repeat_for_folds
 from gnas.compare.networks import Candidate
 from gnas.cost import Workload, estimate
 from gnas.data import Benchmark, load
@@ -18,8 +17,8 @@ from gnas.data.benchmarks import is_dataset
 from gnas.errors import InputError
 from gnas.folds import FoldsResult, compare_folds, count_folds, search_folds
 from gnas.run.words import count, duration
-from gnas.strategies import Race
-from gnas.workflow import check_budget, chosen_strategy
+from gnas.training.stages import repeat_for_folds, train_stages
+from gnas.workflow import check_budget, job_stages
 
 
 def with_folds(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,9 +56,8 @@ def show_cost(prepared: PreparedRun, folds: int, searches: bool, networks: int) 
 def run_search_folds(prepared: PreparedRun, data_root: Any) -> None:
     """Search, train and compare on each fold, and print the mean and the spread over the folds."""
     settings, folds = prepared.settings, count_folds(prepared.settings)
-    strategy = chosen_strategy(settings)
-    names = ["gnas", *(() if isinstance(strategy, Race) else settings.training.baselines)]  # a race chooses among all
-    plan = [*search_stages(strategy), *train_stages(names, settings)]
+    plan = job_stages(settings)
+    names = [stage.key for stage in plan if stage.key.startswith("train ")]
     check_budget(prepared.benchmark, settings)
     show_cost(prepared, folds, True, len(names))
     prepared.lock_folder()
@@ -90,7 +88,9 @@ def run_compare_folds(prepared: PreparedRun, data_root: Any, entries: Sequence[C
             "note", "the search that found a network may have seen rows of the test folds; gnas search --folds does not"
         )
     prepared.lock_folder()
-    with working(prepared, repeat_for_folds(train_stages([entry.name for entry in entries], settings), folds)) as work:
+    training = settings.training
+    plan = train_stages([entry.name for entry in entries], training.epochs, len(training.seeds))
+    with working(prepared, repeat_for_folds(plan, folds)) as work:
         found = compare_folds(
             partial(load_fold, prepared, data_root),
             folds,

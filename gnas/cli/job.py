@@ -13,16 +13,15 @@ import torch
 
 from gnas import distributed
 from gnas.cli.prepare import PreparedRun
-from gnas.cli.progress import Stage, Stages
+from gnas.cli.progress import choose_view
 from gnas.compare.ensemble import add_ensemble
 from gnas.compare.networks import Candidate, compare
 from gnas.errors import Interrupted, OutOfMemory, is_out_of_memory, name_memory
 from gnas.run.folder import Run, stop_on_interrupt
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.settings import Settings
-from gnas.strategies import Race
-from gnas.strategies.searches import JUDGED
 from gnas.training.loop import Record, watching
+from gnas.training.stages import Stage, Stages, train_stages
 from gnas.use.tracking import Tracker, open_trackers
 from gnas.workflow import train_config, write_data
 
@@ -41,7 +40,10 @@ def working(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[Work]:
     settings, metric = prepared.settings, prepared.benchmark.task.metric
     tracker = open_trackers(prepared.trackers, prepared.folder, settings.to_dict())
     stages = Stages(
-        prepared.screen, plan, metric, side_by_side=prepared.runner is not None and prepared.runner.pool.width > 1
+        choose_view(prepared.screen),
+        plan,
+        metric,
+        side_by_side=prepared.runner is not None and prepared.runner.pool.width > 1,
     )
     renew = _Renewal(prepared.folder)
     with (
@@ -120,26 +122,6 @@ def explained(settings: Settings, device: torch.device) -> Iterator[None]:
         ) from error
 
 
-def train_stages(names: Sequence[str], settings: Settings) -> list[Stage]:
-    """A stage for each network to train."""
-    return [
-        Stage(f"train {name}", f"train {name}", settings.training.epochs, len(settings.training.seeds))
-        for name in names
-    ]
-
-
-def search_stages(strategy: Any, key: str = "search") -> list[Stage]:
-    """The stage of a search, by epochs or by trials; of several searches there is a second, in which they are judged."""
-    trials, label = getattr(strategy, "trials", None), key.replace("-", " ")
-    if isinstance(strategy, Race):
-        return [Stage(key, "race", int(strategy.trials), unit="training", limit=strategy.max_seconds)]
-    if trials is not None:
-        return [Stage(key, label, int(trials), unit="trial")]
-    epochs, searches = int(getattr(strategy, "epochs", 1)), int(getattr(strategy, "searches", 1))
-    judged = [Stage(JUDGED, "judge what they found", searches, unit="trial")] if searches > 1 else []
-    return [Stage(key, label, epochs, searches), *judged]
-
-
 def training_run(prepared: PreparedRun, job: str, **more: Any) -> Run:
     """The folder of a job that trains and does not search."""
     config = {"job": job, **prepared.benchmark.identity, **more, "settings": prepared.settings.training_dict()}
@@ -151,7 +133,9 @@ def training_run(prepared: PreparedRun, job: str, **more: Any) -> Run:
 def train_and_rank(prepared: PreparedRun, run: Run, entries: Sequence[Candidate]) -> Leaderboard:
     """Train or collect these networks in the folder of ``run``, and keep how they rank."""
     settings, benchmark = prepared.settings, prepared.benchmark
-    with working(prepared, train_stages([entry.name for entry in entries], settings)) as work:
+    training = settings.training
+    plan = train_stages([entry.name for entry in entries], training.epochs, len(training.seeds))
+    with working(prepared, plan) as work:
         board = compare(
             benchmark,
             entries,
@@ -163,7 +147,6 @@ def train_and_rank(prepared: PreparedRun, run: Run, entries: Sequence[Candidate]
             should_stop=work.should_stop,
             runner=prepared.runner,
         )
-    training = settings.training
     board = add_ensemble(
         board, benchmark, training.ensemble, prepared.folder, seed=training.seeds[0], device=prepared.device
     )

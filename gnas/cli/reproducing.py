@@ -13,7 +13,7 @@ import typer
 
 from gnas.cli.group import COMMAND, as_typed
 from gnas.cli.prepare import load_data
-from gnas.cli.progress import Stage, Stages
+from gnas.cli.progress import choose_view
 from gnas.cli.screen import Screen
 from gnas.data import Benchmark
 from gnas.data.benchmarks import find_facts
@@ -25,6 +25,7 @@ from gnas.paper.scale import Source
 from gnas.run.folder import stop_on_interrupt
 from gnas.run.table import Table
 from gnas.run.words import count, duration
+from gnas.training.stages import Stage, Stages
 
 SHORT = 8  # columns of a table that fit on a terminal; wider tables show the first ones and the remark
 
@@ -131,7 +132,8 @@ class RunProgress:
         if key != self.key or self.stages is None:
             self._close()
             run = self.runs[key]
-            self.key, self.stages = key, Stages(self.screen, [self._plan(run)], find_facts(run.source.name).task.metric)
+            metric = find_facts(run.source.name).task.metric
+            self.key, self.stages = key, Stages(choose_view(self.screen), [self._plan(run)], metric)
             self.stages.__enter__()
         self.stages.on_epoch({name: value for name, value in record.items() if name != "run"})
 
@@ -150,7 +152,7 @@ class RunProgress:
 
     def _count_runs(self, where: str) -> Stages:
         left = sum(not self.results.is_done(run) for run in self.runs.values())
-        return Stages(self.screen, [Stage("runs", f"runs on {where}", left, unit="run")], "")
+        return Stages(choose_view(self.screen), [Stage("runs", f"runs on {where}", left, unit="run")], "")
 
     def _plan(self, run: PaperRun) -> Stage:
         label = f"{self.number[run.key]}/{len(self.runs)} {run.kind} {run.key}"

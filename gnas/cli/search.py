@@ -77,14 +77,11 @@ def run_search(prepared: PreparedRun) -> None:
     """The main job on loaded data, and what it prints."""
     from gnas import distributed
     from gnas.cli import show
-    from gnas.cli.job import search_stages, train_stages, working, write_report
-    from gnas.strategies import Race
-    from gnas.workflow import check_budget, chosen_strategy, discover
+    from gnas.cli.job import working, write_report
+    from gnas.workflow import check_budget, discover, job_stages
 
     screen, settings, benchmark = prepared.screen, prepared.settings, prepared.benchmark
-    strategy = chosen_strategy(settings)
-    baselines = () if isinstance(strategy, Race) else settings.training.baselines  # a race chooses among all
-    plan = [*search_stages(strategy), *train_stages(["gnas", *baselines], settings)]
+    plan = job_stages(settings)
     check_budget(benchmark, settings)  # before anything is written
     prepared.lock_folder()
     with working(prepared, plan) as work:

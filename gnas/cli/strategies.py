@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from gnas.cli import show
 from gnas.cli.job import working, write_report
-from gnas.cli.progress import Stage
 from gnas.cli.screen import Screen
 from gnas.compare.budget import SearchBudget
 from gnas.compare.strategies import compare_strategies
@@ -19,6 +18,7 @@ from gnas.run.folder import Run, plain
 from gnas.strategies import STRATEGIES, SearchStrategy
 from gnas.strategies.base import SearchProblem
 from gnas.strategies.trial import TrialSettings
+from gnas.training.stages import Stage
 from gnas.workflow import chosen_strategy, write_data
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
@@ -14,32 +14,10 @@ from rich.text import Text
 
 from gnas.cli.screen import Screen
 from gnas.run.words import duration
+from gnas.training.stages import Clock, Stage, View
 
-if TYPE_CHECKING:
-    from gnas.cli.progress import Stage
-
-Clock = Callable[[], float]
 PAUSE = 2.0  # seconds between two lines
 LONG_PAUSE = 10.0  # the same within an epoch
-
-
-class View:
-    """The interface of a view; this one shows nothing."""
-
-    def begin(self, plan: Sequence[Stage]) -> None:
-        """Show the stages of a job; some may be known already."""
-
-    def show(self, stage: Stage) -> None:
-        """Show a stage after an epoch."""
-
-    def step(self, stage: Stage) -> None:
-        """Show a stage within an epoch; ``stage.where`` is the place, if the epoch takes long."""
-
-    def end(self, stage: Stage) -> None:
-        """Show a finished stage."""
-
-    def close(self, failed: bool) -> None:
-        """End the view with the job."""
 
 
 class Lines(View):

@@ -17,7 +17,19 @@ from gnas.strategies.weights import most_weights
 
 @dataclass(frozen=True)
 class SearchBudget:
-    """What every strategy may spend, and how every network is trained before it is judged."""
+    """What every strategy may spend, and how every network is trained before it is judged.
+
+    Args:
+        epochs: Epochs of each strategy, of supernets and of networks together.
+        trial_epochs: Epochs of a network before it is judged.
+        derivations: Networks that are derived from a supernet, at equal distances.
+        batch_size, lr, precision: Of these trainings.
+        max_weights: Where a strategy chooses widths; 0: as many as the heaviest network of the space has.
+
+    >>> from gnas.compare.budget import SearchBudget
+    >>> SearchBudget(epochs=100, trial_epochs=10).trials
+    10
+    """
 
     epochs: int = 100
     trial_epochs: int = 10

@@ -26,6 +26,7 @@ from gnas.run.models import describe_model
 from gnas.run.protocol import TrainConfig
 from gnas.training.loop import Record
 from gnas.training.prediction import predict_splits
+from gnas.training.stages import shown, train_stages
 from gnas.training.train import TrainResult, train_seeds
 
 TRAINED = ("test", "val", "num_weights", "seconds", "epochs")  # every result of a training has these
@@ -46,6 +47,10 @@ class Candidate:
         ends: The epochs after which its cosines end, of which the last is its last epoch; empty: those of the protocol.
         own: Builds a network of your own. It can be trained in this process only.
         own_depth: The depth of a network of your own, for the leaderboard.
+
+    >>> from gnas.compare.networks import Candidate
+    >>> Candidate("mine", genotype, channels=32).depth
+    2
     """
 
     name: str
@@ -133,7 +138,7 @@ def compare(
         seeds: One training per seed and network.
         folder: The run folder of the comparison.
         device: Where to train.
-        on_epoch: Gets a record per epoch, with the ``model`` and the ``seed``.
+        on_epoch: Gets a record per epoch, with the ``model`` and the ``seed``. Without it, a notebook shows the progress.
         should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
         runner: Workers with a root at or above ``folder``; by default this process.
 
@@ -147,8 +152,10 @@ def compare(
     missing = [one for one in trainings if results[one.candidate.name, one.seed] is None]
     groups = _group_by_network(missing) if runner.in_process else [[one] for one in missing]
     jobs = [_make_job(group, runner) for group in groups]
-    for group, done in zip(groups, runner.results(jobs, on_epoch=on_epoch, should_stop=should_stop), strict=True):
-        results |= {(one.candidate.name, one.seed): result for one, result in zip(group, done, strict=True)}
+    names = [one.name for one in candidates]
+    with shown(on_epoch, lambda: train_stages(names, config.epochs, len(seeds)), benchmark.task.metric) as on_epoch:
+        for group, done in zip(groups, runner.results(jobs, on_epoch=on_epoch, should_stop=should_stop), strict=True):
+            results |= {(one.candidate.name, one.seed): result for one, result in zip(group, done, strict=True)}
     rows = [make_row(one, [results[one.name, seed] or {} for seed in seeds]) for one in candidates]
     rows.sort(key=lambda row: row.mean, reverse=benchmark.task.higher_is_better)
     board = Leaderboard(benchmark.name, benchmark.task.metric, tuple(rows))
@@ -264,12 +271,12 @@ def write_result(
 
     The result is written last: a run with a result is complete.
     """
-    if result.model is not None:
-        predictions = predict_splits(result.model, benchmark, device, batch_size)
+    if result.network is not None:
+        predictions = predict_splits(result.network, benchmark, device, batch_size)
         if predictions is not None:
             run.write_csv(PREDICTIONS, predictions)
-        checkpoint.save(run.path / WEIGHTS, result.model.state_dict())
-        run.write_json("model", describe_model(result.model, benchmark))
+        checkpoint.save(run.path / WEIGHTS, result.network.state_dict())
+        run.write_json("model", describe_model(result.network, benchmark))
     run.write_json("result", result.to_dict())
 
 

@@ -15,11 +15,6 @@ __all__ = ["NAMES", "Benchmark", "load"]
 def load(data: Any, *, y: Any = None, data_root: str | Path | None = None, seed: int = 0, **options: Any) -> Benchmark:
     """Three splits and their task, from a benchmark's name or from your own data.
 
-    Example::
-
-        benchmark = gnas.load("molecules.csv", target="logP", split="scaffold")
-        print(benchmark.describe())
-
     Args:
         data: a benchmark's name, of the package or of an installed one; or your own data: a path (a folder with
             ``graphs.csv``, ``nodes.csv`` and ``edges.csv``, a CSV with a ``smiles`` column, a file of ``gnas data pack``), a
@@ -55,6 +50,10 @@ def load(data: Any, *, y: Any = None, data_root: str | Path | None = None, seed:
         descriptors="rdkit"                # molecules: RDKit's descriptors join the read-out
         skip_bad=True                      # molecules: leave out rows that do not parse
         sample_neighbors=(10, 5)           # neighbours per hop of a graph too large to be computed whole
+
+    >>> data = gnas.load("molecules.csv", target="logP", split="scaffold")
+    >>> [len(split) for split in data.splits().values()]
+    [224, 28, 28]
     """
     if isinstance(data, str) and y is not None:
         raise InputError(f"y goes with a list of SMILES or a DataFrame; {data[:80]!r} has its own targets")

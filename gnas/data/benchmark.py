@@ -25,9 +25,24 @@ READER_VERSION = 2  # part of the fingerprint of own data: raise it when the sam
 
 @dataclass(frozen=True, repr=False)
 class Benchmark:
-    """Graphs to learn from, to choose by and to report on, with the task they pose.
+    """Graphs to learn from, to choose by and to report on, with the task they pose. :func:`gnas.load` makes one.
 
-    ``patience`` belongs to the training protocol of the benchmark; see ``gnas.TrainConfig.paper``.
+    Args:
+        name: The name in reports.
+        train, val, test: The three splits.
+        task: What is predicted, and from what.
+        source: Where the graphs came from, in words.
+        notes: What was done to the data.
+        encoding: How new data is read in the same way.
+        patience: Epochs without progress of the benchmark's own protocol; see :meth:`gnas.TrainConfig.paper`.
+        files: The files that were read.
+        left_out: What the data has and networks do not read.
+        problems: What looks wrong.
+
+    >>> data = gnas.load("cluster-mini")
+    >>> len(data.train), data.task.metric, data.test[0].num_nodes > 0
+    (240, 'class_accuracy', True)
+    >>> print(data)  # one screen: what was read, what was inferred  # doctest: +SKIP
     """
 
     name: str

@@ -106,7 +106,25 @@ class CellModule(GraphModule):
 
 
 class Network(CellModule):
-    """Encoder, one cell for each entry of the genotype, head. The genotype's stack says what is around the cells."""
+    """An architecture as an ordinary ``nn.Module``: encoder, one cell for each entry of the genotype, head.
+
+    It is called with PyG's tensors, ``network(x, edge_index, batch)``, or with a PyG batch. The genotype's stack says what is
+    around the cells.
+
+    Args:
+        genotype: The architecture.
+        task: What goes in and out; ``gnas.load(...).task``.
+        channels: The width.
+        norm: Batch norm after every operation.
+        fusion: How the outputs of a cell are joined: ``concat`` or ``sum``.
+        residual: Each cell adds its input.
+        dropout: The dropout rate, after every cell.
+        operations: Your own operations by name.
+
+    >>> network = gnas.Network(gnas.gap.zoo("gin", num_cells=2), data.task, channels=16)
+    >>> network(data.test[0].x, data.test[0].edge_index).shape[1]
+    4
+    """
 
     def __init__(
         self,
@@ -143,8 +161,17 @@ class Network(CellModule):
 class GAPConv(nn.Module):
     """One GAP cell used like any PyG layer: ``conv(x, edge_index)`` or ``conv(x, edge_index, edge_attr)``.
 
-    ``cell`` is a :class:`CellGenotype` or a formula such as ``"[identity | dense(sum(dense))]"``. ``edge_dim`` counts the
-    columns of ``edge_attr``, which messages read after a linear map; None: there is no ``edge_attr``.
+    Args:
+        channels: The width of input and output.
+        cell: A :class:`CellGenotype`, or a formula such as ``"[identity | dense(sum(dense))]"``.
+        variant: The variant of the modules.
+        edge_dim: The columns of ``edge_attr``, which messages read after a linear map; None: there is no ``edge_attr``.
+        options: Further arguments of the cell, such as ``norm``, ``fusion`` and ``operations``.
+
+    >>> import torch
+    >>> conv = gnas.GAPConv(16, "[identity | dense(sum(dense))]")
+    >>> conv(torch.randn(3, 16), torch.tensor([[0, 1], [1, 2]])).shape
+    torch.Size([3, 16])
     """
 
     def __init__(
@@ -182,9 +209,16 @@ class GAPConv(nn.Module):
 
 
 def width_for(budget: int, build: Callable[[int], nn.Module], multiple: int = 1, limit: int = 4096) -> int:
-    """The largest width (a multiple of ``multiple``) whose model has at most ``budget`` weights.
+    """The largest width whose model has at most ``budget`` weights.
 
-    >>> width_for(400_000, lambda channels: Network(genotype, task, channels))  # doctest: +SKIP
+    Args:
+        budget: The largest number of weights.
+        build: Makes a model of a width.
+        multiple: Widths are multiples of this number.
+        limit: The largest width.
+
+    >>> gnas.width_for(10_000, lambda channels: gnas.Network(genotype, data.task, channels), multiple=4)
+    24
     """
 
     def weights(width: int) -> int:

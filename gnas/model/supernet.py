@@ -31,8 +31,24 @@ class Choice:
 class Supernet(CellModule):
     """The continuous relaxation of a search space (paper, Continuous Relaxation and Optimization).
 
-    Alphas are separate from the weights: ``alphas()`` and ``weights()`` never overlap. With ``share_alphas`` all cells have
-    the same alphas. What is around the cells is the first choice of the space's stack.
+    Alphas are separate from the weights: ``alphas()`` and ``weights()`` never overlap. What is around the cells is the first
+    choice of the space's stack.
+
+    Args:
+        space: The search space.
+        task: What is predicted.
+        channels: The width.
+        num_cells: Number of cells.
+        share_alphas: All cells have the same alphas.
+        norm: Batch norm after every operation.
+        fusion: How the outputs of a cell are joined: ``concat`` or ``sum``.
+        dropout: The dropout rate.
+        operations: Your own operations by name.
+
+    >>> from gnas.model.supernet import Supernet
+    >>> supernet = Supernet(gnas.SearchSpace(2, 2), data.task, channels=8, num_cells=2)
+    >>> len(supernet.genotype().cells)
+    2
     """
 
     def __init__(

@@ -38,27 +38,37 @@ def _alone(value: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Task:
-    """One prediction task.
+    """One prediction task: what goes into a network and what comes out. :func:`gnas.load` makes it.
 
-    ``categories`` holds the number of values of each categorical input column; with continuous input it is empty and
-    ``in_channels`` counts the columns. ``center`` and ``scale`` standardise regression targets for training; losses are
-    computed in the standardised unit, metrics in the unit of the target. Of several targets (a regression, or the labels of
-    ``multilabel``) ``y`` may hold NaN: such an entry is not known and does not count. ``positive_weight`` is the weight of
-    the positive entries of each label in the loss ``weighted_bce``. ``labels`` names classes, or several targets.
+    At level ``link`` rows are pairs of nodes, and the one label says whether an edge joins them. Of several targets (a
+    regression, or the labels of ``multilabel``) ``y`` may hold NaN: such an entry is not known and does not count.
 
-    ``structure`` names measures that nodes read too
-    (``gnas.model.structure``), ``structure_center`` and ``structure_scale`` standardise it.
+    Args:
+        level: ``graph``, ``node``, ``edge`` or ``link``.
+        kind: ``regression``, ``classification`` or ``multilabel``.
+        num_outputs: Targets, classes or labels.
+        categories: The number of values of each categorical input column; empty if the input is continuous.
+        in_channels: The number of continuous input columns.
+        loss, metric: Their names; empty: the usual ones of the kind.
+        readout: Of nodes to a graph: ``mean``, ``sum``, ``max`` or ``mean_max``.
+        center, scale: Standardise regression targets for training. Losses are computed in the standardised unit, metrics in
+            the unit of the target.
+        labels: Names of the classes, or of several targets.
+        structure: Measures that nodes read too (``gnas.model.structure``).
+        structure_center, structure_scale: Standardise them.
+        edge_categories, edge_channels: The columns of ``edge_attr``, as for nodes; both empty if edges have no columns.
+        graph_channels: The number of columns of ``graph_attr``.
+        walks, laplacian: The columns of ``node_pe``: steps of a random walk from a node to itself, and eigenvectors.
+        edge_walks: The columns of ``edge_pe``.
+        positive_weight: The weight of the positive entries of each label in the loss ``weighted_bce``.
+        other, edge_other: Numbers of the categorical columns whose last category stands for all values that the training
+            data does not have. Nothing is learned about it: its embedding is zero.
+        head: The map of embeddings to outputs: ``mlp`` of three layers, or ``linear``.
+        undirected: Of links: the score of a pair does not depend on its order.
 
-    ``edge_categories`` or ``edge_channels`` describe ``edge_attr`` in the same way; both are empty if edges have no
-    columns. ``graph_channels`` counts the columns of ``graph_attr``. ``walks`` (steps of a random walk from a node to
-    itself) and ``laplacian`` (eigenvectors) are the columns of ``node_pe``, ``edge_walks`` those of ``edge_pe``.
-    ``head`` is the map of embeddings to outputs: ``mlp`` of three layers, or ``linear``.
-
-    ``other`` and ``edge_other`` number the categorical columns whose last category stands for all values that the
-    training data does not have. Nothing is learned about it: its embedding is zero.
-
-    At level ``link`` rows are pairs of nodes, and the one label says whether an edge joins them. ``undirected``: the score of
-    a pair does not depend on its order.
+    >>> task = gnas.Task("graph", "regression", 1, in_channels=3)
+    >>> task.loss, task.metric
+    ('l1', 'mae')
     """
 
     level: str

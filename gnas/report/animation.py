@@ -42,7 +42,11 @@ class Result:
 
 
 def save_animation(folder: str | Path, path: str | Path) -> Path:
-    """Write the race of a run folder as an animated ``.svg`` file and return its path."""
+    """Write the race of a run folder as an animated ``.svg`` file and return its path.
+
+    >>> from gnas.report.animation import save_animation
+    >>> save_animation("runs/a-race", "race.svg")  # doctest: +SKIP
+    """
     path = Path(path)
     if path.suffix.lower() != ".svg":
         raise InputError(f"{path}: an animation is written as .svg; use a name with this ending")

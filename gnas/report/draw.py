@@ -40,7 +40,18 @@ def to_png(what: CellGenotype | Architecture, *, title: str = "", columns: int =
 
 
 def save_drawing(what: CellGenotype | Architecture, path: str | Path, *, title: str = "", columns: int = 4) -> Path:
-    """Write the picture to a ``.svg`` or ``.png`` file and return its path."""
+    """Write the picture of an architecture to a ``.svg`` or ``.png`` file and return its path.
+
+    Args:
+        what: An architecture or a cell.
+        path: The file.
+        title: Words above the drawing.
+        columns: Cells in a row.
+
+    >>> from gnas.report.draw import save_drawing
+    >>> save_drawing(genotype, "genotype.svg").name
+    'genotype.svg'
+    """
     path = Path(path)
     if path.suffix.lower() not in (".svg", ".png"):
         raise InputError(f"{path}: a drawing is written as .svg or .png; use a name with one of these endings")

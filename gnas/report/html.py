@@ -29,16 +29,28 @@ PACKAGES = ("gnas", "torch", "torch-geometric", "numpy", "matplotlib")
 
 
 def write_report(folder: str | Path, *, out: str | Path | None = None, refresh: float = 0) -> Path:
-    """Write the report of a run folder, by default as ``report.html`` inside it, and return its path.
+    """Write the report of a run folder and return its path. Parts that have no records yet are left out.
 
-    Parts that have no records yet are left out. With ``refresh``, the page reloads itself after that many seconds.
+    Args:
+        folder: The run folder.
+        out: The file; by default ``report.html`` in the run folder.
+        refresh: The page reloads itself after that many seconds; 0: never.
+
+    >>> from gnas.report.html import write_report
+    >>> write_report("runs/mine").name
+    'report.html'
     """
     run = read_run(folder)
     return write_atomic(_target(out, run.folder), render_run(run, refresh))
 
 
 def compare_report(folders: Sequence[str | Path], out: str | Path) -> Path:
-    """Write one page that compares several run folders."""
+    """Write one page that compares several run folders.
+
+    >>> from gnas.report.html import compare_report
+    >>> compare_report(["runs/mine", "runs/mine"], "both.html").name
+    'both.html'
+    """
     if not folders:
         raise InputError("a comparison needs at least one run folder")
     runs = [read_run(folder) for folder in folders]

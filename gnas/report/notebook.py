@@ -1,7 +1,11 @@
-"""How notebooks show results: a genotype as a drawing, other results as small tables. ``install`` adds the methods."""
+"""How notebooks show results and progress: drawings, small tables, bars. ``install`` turns all of it on."""
 
 from __future__ import annotations
 
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
 from html import escape
 
 from gnas.arch.genotype import Genotype
@@ -11,6 +15,7 @@ from gnas.run.leaderboard import Leaderboard
 from gnas.run.table import Table
 from gnas.run.words import count, duration, format_metric, unit
 from gnas.strategies.base import SearchResult
+from gnas.training.stages import Stage, View, show_jobs
 from gnas.training.train import TrainResult
 from gnas.use.estimator import Estimator
 from gnas.use.explain import Explanation
@@ -76,8 +81,75 @@ def estimator_html(model: Estimator) -> str:
     return f"<div>{first}<p>{escape(line)}</p>{shown}{leaderboard_html(model.leaderboard_)}</div>"
 
 
+class Bars(View):
+    """A row per stage below the cell of a notebook: a bar, the count, the time left, and the last figure."""
+
+    EVERY = 0.2  # seconds between two pictures
+
+    def __init__(self, publish: Callable[[str, str, bool], None] | None = None) -> None:
+        self.publish, self.name = publish or _publish, uuid.uuid4().hex
+        self.plan: list[Stage] = []
+        self.drawn, self.begun, self.closed = 0.0, False, False
+
+    def begin(self, plan: Sequence[Stage]) -> None:
+        self.plan = list(plan)
+        self._draw()
+
+    def show(self, stage: Stage) -> None:
+        if time.monotonic() - self.drawn >= self.EVERY:
+            self._draw()
+
+    def step(self, stage: Stage) -> None:
+        self.show(stage)
+
+    def end(self, stage: Stage) -> None:
+        self._draw()
+
+    def close(self, failed: bool) -> None:
+        self.closed = not failed
+        self._draw()
+
+    def _draw(self) -> None:
+        rows = "".join(_stage_row(stage, self.closed) for stage in self.plan)
+        self.publish(f"<table>{rows}</table>", self.name, self.begun)
+        self.drawn, self.begun = time.monotonic(), True
+
+
+def _stage_row(stage: Stage, closed: bool) -> str:
+    """A stage as a row. The colours are the notebook's own, light or dark."""
+    if stage.ended is not None:
+        share, words = 1.0, [stage.summary()]
+    elif closed and not stage.done:
+        share, words = 1.0, ["done before"]
+    else:
+        left = stage.seconds_left(time.monotonic())
+        share = min(stage.reached / max(stage.total, 1), 1.0)
+        words = [f"{stage.unit} {stage.done} of {stage.total}", f"{duration(left)} left" if left else ""]
+        words += [stage.note, stage.where]
+    bar = f'<progress value="{share:.3f}" max="1" aria-label="{escape(stage.label)}"></progress>'
+    cells = (escape(stage.label), bar, escape("; ".join(filter(None, words))))
+    return "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"
+
+
+def _publish(html: str, name: str, again: bool) -> None:
+    from IPython.display import HTML, display
+
+    display(HTML(html), display_id=name, update=again)  # type: ignore[no-untyped-call]
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    from IPython import get_ipython
+
+    shell = get_ipython()  # type: ignore[no-untyped-call]
+    return shell is not None and hasattr(shell, "kernel")
+
+
 def install() -> None:
-    """Add the methods that notebooks call to the classes of results. A second call changes nothing."""
+    """Add the methods that notebooks call to the classes of results; in a notebook jobs show their progress.
+
+    A second call changes nothing.
+    """
     Genotype._repr_svg_ = genotype_svg  # type: ignore[attr-defined]
     SearchResult._repr_html_ = search_html  # type: ignore[attr-defined]
     TrainResult._repr_html_ = train_html  # type: ignore[attr-defined]
@@ -85,3 +157,5 @@ def install() -> None:
     Leaderboard._repr_html_ = leaderboard_html  # type: ignore[attr-defined]
     Discovery._repr_html_ = discovery_html  # type: ignore[attr-defined]
     Estimator._repr_html_ = estimator_html  # type: ignore[attr-defined]
+    if "IPython" in sys.modules and in_notebook():
+        show_jobs(Bars)

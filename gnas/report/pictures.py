@@ -54,7 +54,12 @@ def make_pictures(run: RunRecord) -> list[Picture]:
 
 
 def save_pictures(folder: str | Path, out: str | Path) -> list[Path]:
-    """Write every plot of a run folder into another folder, each as ``.svg`` and ``.png``, and return their paths."""
+    """Write every plot of a run folder into another folder, each as ``.svg`` and ``.png``, and return their paths.
+
+    >>> from gnas.report.pictures import save_pictures
+    >>> sorted(path.name for path in save_pictures("runs/mine", "pictures"))[:2]  # doctest: +SKIP
+    ['aggregators-by-epoch.png', 'aggregators-by-epoch.svg']
+    """
     run, written = read_run(folder), []
     for title, _, figure in _plot_run(run):
         name = re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")

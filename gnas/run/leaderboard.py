@@ -115,7 +115,20 @@ def describe_lag(results: Sequence[Mapping[str, Any]]) -> str:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Rows from best to worst."""
+    """The networks of a comparison, from best to worst by the test metric.
+
+    Args:
+        dataset: The name of the data.
+        metric: The metric of the columns.
+        rows: A row per network.
+
+    >>> from gnas.run.leaderboard import Leaderboard
+    >>> import json
+    >>> board = Leaderboard.from_dict(json.load(open("runs/mine/leaderboard.json")))
+    >>> board.rows[0].name, board.metric
+    ('gnas', 'mae')
+    >>> print(board.to_markdown())  # doctest: +SKIP
+    """
 
     dataset: str
     metric: str

@@ -175,9 +175,15 @@ def load_model(
 ) -> tuple[GraphModule, TrainedInfo]:
     """A trained network, ready to predict, and where it came from.
 
-    Of several networks the best by validation is taken, unless ``network`` names another, and of several seeds the one with
-    the best validation metric, unless ``seed`` does. In the folder of a single training, and in an exported one, there is
-    only one network: ``network`` plays no part.
+    Args:
+        folder: A run folder, the folder of a single training, or an exported model.
+        network: One of several networks; by default the best by validation. A folder with one network does not use it.
+        seed: One of several seeds; by default the one with the best validation metric.
+        operations: Your own operations by name.
+
+    >>> network, info = gnas.load_model("runs/mine")
+    >>> info.name, info.seed
+    ('gnas', 41)
     """
     info = find_model(folder, network, seed)
     if info.members:

@@ -27,7 +27,11 @@ SYNC_BN = "with several processes: batch norm over the nodes of all of them"
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """The training protocol. The defaults are the paper's; :meth:`paper` adds the patience of a benchmark."""
+    """The training protocol. The defaults are the paper's; :meth:`paper` adds the patience of a benchmark.
+
+    >>> gnas.TrainConfig(epochs=100, optimizer="adamw", schedule="cosine", clip=1.0).epochs
+    100
+    """
 
     epochs: int = setting(1000, "epochs of a training, at most", at_least=1)
     batch_size: int = setting(128, "graphs in a batch", at_least=1)

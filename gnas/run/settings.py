@@ -252,6 +252,13 @@ PRESETS: dict[str, dict[str, Any]] = {
 class Settings:
     """Everything that decides a run, as plain values in groups. The same settings repeat the same run.
 
+    Args:
+        preset: The set of defaults.
+        space: What can be found.
+        search: How to search.
+        training: What is trained, and how.
+        data: How the dataset is loaded: the options of :func:`gnas.load`.
+
     Example:
         >>> settings = Settings.resolve("fast", cells=2, search_epochs=10, training={"clip": 1.0})
         >>> settings.space.cells, settings.search.epochs, settings.training.clip

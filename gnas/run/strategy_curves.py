@@ -62,7 +62,18 @@ class StrategyRow:
 
 @dataclass(frozen=True)
 class StrategyComparison:
-    """All points of all strategies and seeds. ``rule`` describes the budget in words, ``budget`` in numbers."""
+    """All points of all strategies and seeds.
+
+    Args:
+        dataset: The name of the data.
+        metric: The metric that networks are judged by.
+        budget: The budget in numbers.
+        rule: The budget in words.
+        points: A point per network: its validation metric, and what the search had cost by then.
+
+    >>> found = compare_strategies(data, {"random": gnas.RandomSearch()}, budget, (0,), "runs/both")  # doctest: +SKIP
+    >>> print(found.to_markdown())  # doctest: +SKIP
+    """
 
     dataset: str
     metric: str

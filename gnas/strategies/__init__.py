@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,8 +23,10 @@ from gnas.strategies.evolution import Evolution
 from gnas.strategies.graphnas import GraphNAS
 from gnas.strategies.race import Race
 from gnas.strategies.random import RandomSearch
+from gnas.strategies.searches import JUDGED
 from gnas.strategies.single_level import SingleLevel
 from gnas.training.loop import Record
+from gnas.training.stages import Stage, shown
 
 STRATEGIES: dict[str, Callable[..., SearchStrategy]] = {
     "single-level": SingleLevel,
@@ -48,6 +51,7 @@ __all__ = [
     "SearchStrategy",
     "SingleLevel",
     "search",
+    "search_stages",
     "strategy",
 ]
 
@@ -60,6 +64,18 @@ def strategy(name: str, **settings: Any) -> SearchStrategy:
         for setting in settings:
             choose(setting, [parameter.name for parameter in known], f"setting of the strategy {name}")
     return make(**settings)
+
+
+def search_stages(strategy: Any, key: str = "search") -> list[Stage]:
+    """The stage of a search, by epochs or by trials; of several searches there is a second, in which they are judged."""
+    trials, label = getattr(strategy, "trials", None), key.replace("-", " ")
+    if isinstance(strategy, Race):
+        return [Stage(key, "race", int(strategy.trials), unit="training", limit=strategy.max_seconds)]
+    if trials is not None:
+        return [Stage(key, label, int(trials), unit="trial")]
+    epochs, searches = int(getattr(strategy, "epochs", 1)), int(getattr(strategy, "searches", 1))
+    judged = [Stage(JUDGED, "judge what they found", searches, unit="trial")] if searches > 1 else []
+    return [Stage(key, label, epochs, searches), *judged]
 
 
 def search(
@@ -92,7 +108,7 @@ def search(
         engine: How steps are executed; ``auto`` chooses the fastest for the device.
         operations: Your own operations by name.
         run: A run folder. With it, the search can be stopped and resumed.
-        on_epoch: Gets a record per epoch or trial.
+        on_epoch: Gets a record per epoch or trial. Without it, a notebook shows the progress.
         should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
         runner: Workers for the jobs of the search (each seed of a gradient search, each trial), with a root above the
             folder of ``run``; by default this process.
@@ -100,16 +116,20 @@ def search(
 
     >>> result = gnas.search(gnas.load("cluster-mini"), strategy=gnas.SingleLevel(epochs=2))  # doctest: +SKIP
     >>> result.genotype.formulas()  # doctest: +SKIP
+    >>> result.network  # a plain module with new weights  # doctest: +SKIP
     """
     strategy = strategy or SingleLevel()
     problem = SearchProblem(
         benchmark.train, benchmark.val, benchmark.task, space or SearchSpace(), channels, num_cells, operations
     )
-    context = SearchContext(seed, torch.device(device), engine, run, on_epoch, should_stop, runner, on_leaders)
-    with explain_memory(
-        device, f"the batch size of the search, channels (now {channels}) or num_cells (now {num_cells})"
+    memory = f"the batch size of the search, channels (now {channels}) or num_cells (now {num_cells})"
+    with (
+        shown(on_epoch, lambda: search_stages(strategy), benchmark.task.metric) as on_epoch,
+        explain_memory(device, memory),
     ):
+        context = SearchContext(seed, torch.device(device), engine, run, on_epoch, should_stop, runner, on_leaders)
         result = strategy.search(problem, context)
+    result = replace(result, task=benchmark.task, channels=channels, operations=operations)
     if run is not None:
         run.write_genotype(result.genotype)
         run.write_json("result", result.to_dict())

@@ -10,8 +10,11 @@ import torch
 
 from gnas.arch.architecture import Architecture
 from gnas.arch.space import SearchSpace
+from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.jobs import Runner
+from gnas.model.build import build_network
+from gnas.model.network import GraphModule
 from gnas.model.stage import OperationTypes
 from gnas.model.task import Task
 from gnas.run.folder import Run
@@ -61,7 +64,23 @@ class SearchContext:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The result of a search: the architecture, the history, and the cost."""
+    """The result of a search: the architecture, the history, and the cost.
+
+    Args:
+        genotype: The architecture; a :class:`Genotype` from every strategy except GraphNAS.
+        history: A record per epoch or trial.
+        seconds: How long the search took.
+        strategy: Its name.
+        trained_epochs: Epochs that were trained in all.
+        seed: The seed of the search.
+        searches: Of several searches: the result of each, and its validation metric.
+        finalists: Of a race: the candidates that were trained to the end, best first.
+        task, channels, operations: What ``network`` is built for.
+
+    >>> result = gnas.search(data, strategy=gnas.SingleLevel(epochs=1), channels=8, num_cells=2)
+    >>> result.network(data.test[0].x, data.test[0].edge_index).shape[1]  # new weights
+    4
+    """
 
     genotype: Architecture  # a Genotype from every strategy but GraphNAS
     history: list[Record] = field(repr=False)
@@ -71,9 +90,21 @@ class SearchResult:
     seed: int = 0
     searches: tuple[Record, ...] = ()  # of several searches: the result of each, and its validation metric
     finalists: tuple[Record, ...] = ()  # of a race: the candidates that were trained to the end, best first
+    task: Task | None = field(default=None, repr=False, compare=False)  # what ``network`` is built for
+    channels: int = field(default=64, repr=False, compare=False)
+    operations: OperationTypes | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def network(self) -> GraphModule:
+        """The network that was found, as wide as in the search, as an ordinary module with new weights."""
+        if self.task is None:
+            raise InputError(
+                "this search result has no task; build its network with gnas.Network(result.genotype, task)"
+            )
+        return build_network(self.genotype, self.task, channels=self.channels, operations=self.operations)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the history, for result files."""
+        """What result files hold."""
         several = {name: list(values) for name in ("searches", "finalists") if (values := getattr(self, name))}
         return {
             "genotype": self.genotype.id,

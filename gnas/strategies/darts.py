@@ -21,7 +21,13 @@ REACH = 0.01  # step of the weights in the difference quotient of second order, 
 
 @dataclass(frozen=True)
 class Darts(GradientSettings):
-    """``order=1`` takes the weights as they are; ``order=2`` looks one weight step ahead (unrolled)."""
+    """DARTS: the alphas are fitted on other graphs than the weights.
+
+    ``order=1`` takes the weights as they are; ``order=2`` looks one weight step ahead (unrolled).
+
+    >>> gnas.Darts(epochs=50, order=2).order
+    2
+    """
 
     train_share: float = setting(0.5, above=0, at_most=0.95)  # alphas are trained on other graphs than weights
     order: int = setting(1, "`1` takes the weights as they are, `2` looks one step ahead", choices=(1, 2))

@@ -101,13 +101,33 @@ def search_depth(
 ) -> DepthResult:
     """Search with as many cells as the last network had aggregating ones, until that number no longer changes.
 
-    The first search has ``start`` cells, by default half of the average ``diameter`` of the training graphs (measured if it
-    is not given); never more than ``limit``. A network that aggregates nowhere counts as depth 1, which is noted. With a
-    ``folder`` every round is a run of its own, ``round-1``, ``round-2``, ...: a finished one is not repeated on resume, an
-    unfinished one is resumed. With a ``runner``, whose root is above ``folder``, its workers do the searches.
+    A network that aggregates nowhere counts as depth 1, which is noted. A network has no more aggregating cells than cells, so
+    with our strategies the depth can only shrink; one of yours may grow it, which is what the guard against cycles and
+    ``limit`` are for.
 
-    A network has no more aggregating cells than cells, so with our strategies the depth can only shrink; one of yours
-    may grow it, which is what the guard against cycles and ``limit`` are for.
+    Args:
+        benchmark: The data. The test split is not read.
+        space: The search space; by default the paper's.
+        strategy: The strategy; by default :class:`SingleLevel`.
+        start: Cells of the first search; by default half of the average ``diameter`` of the training graphs.
+        limit: Most cells of a search.
+        max_rounds: Most searches.
+        folder: Every round is a run of its own in it, ``round-1``, ``round-2``, ...: a finished one is not repeated on resume,
+            an unfinished one is resumed.
+        resume, force: What to do if the folder holds a run: resume it, or start again.
+        channels: Width of the networks in the search.
+        seed: Decides everything random.
+        device: Where to compute.
+        engine: How steps are executed.
+        operations: Your own operations by name.
+        on_epoch: Gets a record per epoch, with its ``stage`` and number of ``cells``.
+        should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
+        runner: Workers, whose root is above ``folder``, for the searches; by default this process.
+        diameter: The diameter of the graphs; measured if it is not given.
+
+    >>> found = gnas.search_depth(data, strategy=gnas.SingleLevel(epochs=1), start=2, max_rounds=1, channels=8)
+    >>> found.trajectory[0], found.depth <= 2
+    (2, True)
     """
     if isinstance(strategy, GraphNAS):
         raise InputError("the depth search needs a strategy that finds genotypes; every layer of graphnas aggregates")

@@ -23,9 +23,12 @@ class Evolution(TrialSettings):
     """Ageing evolution (Real et al., Regularized Evolution for Image Classifier Architecture Search, AAAI 2019).
 
     The first ``population`` genotypes are drawn uniformly. Each later one is a mutation (one node re-drawn) of the best
-    of ``sample`` members drawn from the ``population`` youngest: being good delays no one's death. With ``inherit`` a
+    of ``sample`` members drawn from the ``population`` youngest: even a good member leaves when it is old. With ``inherit`` a
     supernet is trained first, for ``supernet_epochs`` epochs of uniformly drawn paths, and every trial starts from its
-    weights, so that few ``epochs`` a trial suffice.
+    weights, so that few ``epochs`` per trial suffice.
+
+    >>> gnas.Evolution(trials=100, population=20, sample=5).population
+    20
     """
 
     trials: int = setting(50, "networks to try", at_least=1)

@@ -34,10 +34,13 @@ from gnas.strategies.trials import TrialSearch
 class GraphNAS(TrialSettings):
     """Draw an architecture of ``num_cells`` layers, train it for ``epochs``, reward the controller by validation.
 
-    The result's ``genotype`` holds a :class:`GraphNASArchitecture`, the best trial by validation: this strategy has a
+    The result's ``genotype`` holds a ``GraphNASArchitecture``, the best trial by validation: this strategy has a
     space of its own and does not use the problem's space and operations. ``max_weights`` excludes options that lead only to
     networks with more weights. Defaults are those of the authors; every candidate
     is trained from scratch. A reward is the accuracy in 0..1, or 1 / (1 + error / spread of the training targets).
+
+    >>> gnas.GraphNAS(trials=20, max_weights=100_000).max_weights
+    100000
     """
 
     trials: int = setting(100, "networks to try", at_least=1)

@@ -31,6 +31,10 @@ class Race(TrialSettings):
     The architecture, its depth, width and read-out, the learning rate and dropout race. A race ends after ``trials``
     candidates, ``max_epochs`` epochs or ``max_seconds`` seconds, whichever comes first, and the trainings to the end are part of
     it. With ``max_seconds`` it chooses the epochs of a whole training itself, from the speed of the first steps.
+
+    >>> from gnas.strategies import Race
+    >>> Race(max_seconds=600).max_seconds  # gnas.Settings.resolve("wide", search={"max_seconds": 600}) for a whole job
+    600
     """
 
     trials: int = setting(40, "candidates to try; with a limit of time, as many as there is time for", at_least=1)

@@ -12,7 +12,11 @@ from gnas.strategies.trials import TrialSearch
 
 @dataclass(frozen=True)
 class RandomSearch(TrialSettings):
-    """Genotypes drawn uniformly from the space, each trained for ``epochs``; the best by validation is the result."""
+    """Genotypes drawn uniformly from the space, each trained for ``epochs``; the best by validation is the result.
+
+    >>> gnas.RandomSearch(trials=50, epochs=10).trials
+    50
+    """
 
     name: str = "random"
 

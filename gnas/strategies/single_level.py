@@ -15,7 +15,12 @@ from gnas.training.store import Planned
 
 @dataclass(frozen=True)
 class SingleLevel(GradientSettings):
-    """The default strategy. One forward and one backward pass serve both optimisers."""
+    """The paper's search: one forward and one backward pass serve the weights and the alphas.
+
+    >>> result = gnas.search(data, strategy=gnas.SingleLevel(epochs=1), channels=8, num_cells=2)
+    >>> len(result.genotype.cells)
+    2
+    """
 
     name: str = "single-level"
 

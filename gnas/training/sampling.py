@@ -38,6 +38,16 @@ class NeighborSampler:
     The rule of PyG's ``NeighborLoader``, on row pointers and in PyTorch operations: PyG's own sampler needs pyg-lib or
     torch-sparse, which are compiled for each version of torch. It also works in PyG's loaders, ``NodeLoader(data, sampler)``: it
     has the methods of PyG's ``BaseSampler``. It is not a subclass, which would import PyG for every training.
+
+    Args:
+        source: The senders of all edges, sorted by receiver.
+        ptr: Where the senders of each node begin.
+        num_neighbors: Neighbours per hop; -1: all of them.
+
+    >>> import torch
+    >>> from gnas.training.sampling import NeighborSampler
+    >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    >>> sampler = NeighborSampler.from_edges(edge_index, num_nodes=3, num_neighbors=(10, 5))
     """
 
     def __init__(self, source: Tensor, ptr: Tensor, num_neighbors: Sequence[int]) -> None:

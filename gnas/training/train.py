@@ -37,6 +37,7 @@ from gnas.training.optim import (
     use_precision,
 )
 from gnas.training.sampling import open_store
+from gnas.training.stages import Stage, shown
 from gnas.training.store import Planned, Store
 
 
@@ -44,8 +45,23 @@ from gnas.training.store import Planned, Store
 class TrainResult:
     """One trained network: its figures at the epoch with the best validation metric.
 
-    ``val`` and ``test`` are the metric that selects. ``metrics`` holds all metrics that fit the task, and ``per_target``
-    those of each target or class; None: not defined for these targets.
+    Args:
+        seed: The seed of the training.
+        test, val, train: The metric that selects, on each split.
+        test_per_batch: The test metric averaged over batches, as the authors report it.
+        best_epoch, epochs: The epoch with the best validation metric, and the number of epochs.
+        seconds: How long the training took.
+        num_weights: The number of weights.
+        metric: The name of the metric.
+        norms_lag: The running averages of batch norms lag behind the weights: see ``precise_norms``.
+        metrics: All metrics that fit the task, of ``val`` and ``test``, by name; None: not defined for these targets.
+        per_target: The same for each target or class.
+        history: A record per epoch.
+        network: The network with the weights of the best epoch.
+
+    >>> result = gnas.train(network, data, gnas.TrainConfig(epochs=1))
+    >>> sorted(result.metrics)
+    ['test', 'val']
     """
 
     seed: int
@@ -62,15 +78,15 @@ class TrainResult:
     metrics: dict[str, dict[str, float | None]] = field(default_factory=dict, compare=False)  # of val and test, by name
     per_target: dict[str, dict[str, dict[str, float | None]]] = field(default_factory=dict, repr=False, compare=False)
     history: list[Record] = field(default_factory=list, repr=False, compare=False)
-    model: GraphModule | None = field(default=None, repr=False, compare=False)
+    network: GraphModule | None = field(default=None, repr=False, compare=False)  # with the weights of the best epoch
 
     @property
     def seconds_per_epoch(self) -> float:
         return self.seconds / max(self.epochs, 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the history and the model, for result files."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("history", "model")}
+        """Everything but the history and the network, for result files."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("history", "network")}
 
 
 @dataclass(frozen=True)
@@ -259,7 +275,7 @@ class Trainer(EpochLoop):
             per_target={split: self._name_targets(found) for split, found in metrics.items()},
             norms_lag=lag,
             history=self.history,
-            model=self.judged,
+            network=self.judged,
         )
 
     def _name_targets(self, found: Mapping[str, MetricValue]) -> dict[str, dict[str, float | None]]:
@@ -297,7 +313,22 @@ def train(
     on_epoch: Callable[[Record], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> TrainResult:
-    """Train one network. ``build`` makes it (so that the seed decides its initial weights too), or is it."""
+    """Train one network.
+
+    Args:
+        build: Makes the network (so that the seed decides its initial weights too), or is it.
+        benchmark: The data. The test split is read once, at the end.
+        config: The protocol; by default the paper's.
+        seed: Decides everything random.
+        device: Where to train.
+        run: A run folder. With it, the training can be stopped and resumed.
+        on_epoch: Gets a record per epoch. Without it, a notebook shows the progress.
+        should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
+
+    >>> result = gnas.train(network, data, gnas.TrainConfig(epochs=1), seed=41)
+    >>> result.metric, result.epochs, result.network(data.test[0].x, data.test[0].edge_index).shape[1]
+    ('class_accuracy', 1, 4)
+    """
     runs = None if run is None else [run]
     return train_seeds(
         build, benchmark, config, (seed,), device=device, runs=runs, on_epoch=on_epoch, should_stop=should_stop
@@ -315,9 +346,37 @@ def train_seeds(
     on_epoch: Callable[[Record], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> Spread:
-    """Train one network from several seeds, all at once on a GPU, one after another on a CPU."""
+    """Train one network from several seeds, all at once on a GPU, one after another on a CPU.
+
+    Args:
+        build: Makes the network (so that the seed decides its initial weights too), or is it.
+        benchmark: The data. The test split is read once, at the end.
+        config: The protocol; by default the paper's.
+        seeds: One training for each.
+        device: Where to train.
+        runs: A run folder for each seed. With them, the trainings can be stopped and resumed.
+        on_epoch: Gets a record per epoch, with the ``seed``. Without it, a notebook shows the progress.
+        should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
+
+    >>> spread = gnas.train_seeds(network, gnas.load("cluster-mini"), seeds=(41, 95))  # doctest: +SKIP
+    >>> [result.test for result in spread.results]  # doctest: +SKIP
+    """
     config = config or TrainConfig.paper(benchmark)
-    device = torch.device(device)
+    plan = [Stage("search", "training", config.epochs, len(seeds))]  # records without a stage have this key
+    with shown(on_epoch, lambda: plan, benchmark.task.metric) as on_epoch:
+        return _train_seeds(build, benchmark, config, seeds, torch.device(device), runs, on_epoch, should_stop)
+
+
+def _train_seeds(
+    build: Callable[[], GraphModule] | GraphModule,
+    benchmark: Benchmark,
+    config: TrainConfig,
+    seeds: Sequence[int],
+    device: torch.device,
+    runs: Sequence[Run] | None,
+    on_epoch: Callable[[Record], None] | None,
+    should_stop: Callable[[], bool] | None,
+) -> Spread:
     use_precision(config.precision)
     folders = list(runs) if runs is not None else [None] * len(seeds)
     trainers = []

@@ -72,7 +72,7 @@ class Estimator:
         device: ``cpu`` or ``cuda``; None: a GPU if there is one.
         out: the run folder; None: a temporary one, which lives as long as this object.
         resume, force: what to do if ``out`` holds a run: resume it, or start again.
-        verbose: 1 logs every epoch to the logger ``gnas``.
+        verbose: 1 logs every epoch to the logger ``gnas``; 0 shows the progress in notebooks only; -1 shows nothing.
 
     After ``fit``: ``genotype_``, ``depth_``, ``network_`` (the one that was best on validation), ``network_name_`` (such as
     ``gnas``, ``gin+`` or ``ensemble``), ``leaderboard_``, ``history_`` (records of the search), ``task_``, ``classes_`` (the
@@ -80,6 +80,10 @@ class Estimator:
 
     A fitted estimator can be pickled: its state is the parameters and the files of the run folder, without checkpoints.
     Loading a pickle runs code, so load only your own; ``save`` and ``load`` do the same without a pickle.
+
+    >>> model = gnas.GNAS("classification", cells=2, channels=8, search_epochs=1, epochs=1)
+    >>> model.fit(graphs, y).predict(graphs).shape
+    (20,)
     """
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
@@ -376,13 +380,23 @@ class GNAS(Estimator):
 
 
 class GNASClassifier(GNAS):
-    """:class:`GNAS` for classes, or for several labels where ``y`` has several columns or ``task`` is ``multilabel``."""
+    """:class:`GNAS` for classes, or for several labels where ``y`` has several columns or ``task`` is ``multilabel``.
+
+    >>> model = gnas.GNASClassifier(cells=2, channels=8, search_epochs=1, epochs=1)
+    >>> model.fit(graphs, y).predict_proba(graphs).shape  # y: a class for each graph
+    (20, 2)
+    """
 
     kinds = ("classification", "multilabel")
 
 
 class GNASRegressor(Estimator):
-    """:class:`GNAS` for one or several numbers; it has no ``predict_proba``."""
+    """:class:`GNAS` for one or several numbers; it has no ``predict_proba``.
+
+    >>> model = gnas.GNASRegressor(cells=2, channels=8, search_epochs=1, epochs=1)
+    >>> model.fit(graphs, y).predict(graphs).shape  # y: a number for each graph
+    (20,)
+    """
 
     kinds = ("regression",)
 

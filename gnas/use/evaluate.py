@@ -25,10 +25,20 @@ from gnas.use.reading import read_graphs
 class Evaluation:
     """Metrics of a network over the rows (graphs, nodes, edges or pairs) that have a target.
 
-    ``metrics`` holds all metrics of the task by name, None where the targets do not define one: a label of which only one
-    class is known has no ROC-AUC. ``per_target`` holds the same for each target, label or class; it is empty for a single
-    target. ``metric`` names the one that selected the network. ``counts`` are the known entries of each target or label, or
-    the rows of each class. ``left_out`` counts the rows without a target.
+    Args:
+        network: The network in words.
+        metric: The metric that selected the network.
+        rows: The number of rows with a target.
+        left_out: The number of rows without one.
+        metrics: All metrics of the task by name, None where the targets do not define one: a label of which only one class is
+            known has no ROC-AUC.
+        per_target: The same for each target, label or class; empty for a single target.
+        counts: The known entries of each target or label, or the rows of each class.
+        notes: What was noticed while the data was read.
+
+    >>> found = gnas.evaluate("runs/mine", "molecules.csv")
+    >>> found.rows, sorted(found.metrics)
+    (280, ['mae', 'r2', 'rmse', 'spearman'])
     """
 
     network: str
@@ -84,12 +94,17 @@ def evaluate(
         model: a run folder or an exported model, or a network.
         graphs: for a folder, data in any form that the network's data may come in (``"test.csv"``, a folder of tables, PyG
             objects), or a benchmark, whose test split is used. For a network, a split of a benchmark.
+        batch_size: graphs in a batch.
+        device: where to compute.
         options: for a folder, ``network``, ``seed``, ``average_seeds``, ``data_root``, ``skip_bad`` and ``on_progress`` as in
             :func:`gnas.use.predict.predict`.
 
     Returns:
         For a folder an :class:`Evaluation` with all metrics. For a network ``loss``, ``metric`` and ``metric_per_batch``,
         as a training computes them.
+
+    >>> gnas.evaluate("runs/mine", "molecules.csv").metric
+    'mae'
     """
     if isinstance(model, str | Path):
         return _evaluate_folder(model, graphs, batch_size, device, **options)

@@ -111,11 +111,6 @@ def explain(
 ) -> list[Explanation]:
     """Which atoms, nodes and edges matter for predictions: integrated gradients on the embedded input.
 
-    Example::
-
-        first, second = gnas.explain("runs/mine", "new_molecules.csv", rows=[3, 7])
-        first.nodes  # a score per atom; they add up to first.value - first.baseline
-
     Args:
         folder: a run folder or an exported model.
         data: as in :func:`gnas.use.predict.predict`.
@@ -123,7 +118,14 @@ def explain(
         output: the target, class or label to explain. By default the class that is predicted, or the first target.
         network: one of the networks of the run; by default the best by validation.
         seed: the seed of its training.
+        device: where to compute.
+        data_root: the folder of benchmark files.
         skip_bad: leave out SMILES that the network cannot read.
+
+    >>> (found,) = gnas.explain("runs/mine", "new_molecules.csv", rows=3)
+    >>> len(found.nodes) == found.edge_index.max() + 1  # a score for each atom
+    True
+    >>> found  # a drawing, in a notebook  # doctest: +SKIP
     """
     model, info = load_model(folder, network, seed)
     if info.members:

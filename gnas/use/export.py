@@ -50,12 +50,20 @@ def export_run(
     """Write a network of a run as a folder: model.py, weights, model card, genotype and description.
 
     ``model.py`` is plain PyTorch: it needs torch and safetensors, and loading runs no other code. ``serve.py`` answers over
-    HTTP, ``molecules.py`` reads SMILES. The format ``torch`` adds ``model.pt2``, a program of torch.export; ``onnx`` adds
-    ``model.onnx``.
+    HTTP, ``molecules.py`` reads SMILES.
 
-    Of several networks the best by validation that can be exported is exported: a found one, or a hand-made one that is a
-    recipe, such as ``gin+``. Of several seeds it is the one with the best validation metric. ``network`` and ``seed`` name
-    others. A folder that is not empty is an error, unless ``force`` allows the files of an earlier export to be replaced.
+    Args:
+        folder: The run folder.
+        out: The folder to write.
+        network: One of the networks. By default the best by validation that can be exported: a found one, or a hand-made one
+            that is a recipe, such as ``gin+``.
+        seed: The seed of its training; by default the one with the best validation metric.
+        format: ``python``; ``torch`` adds ``model.pt2``, a program of torch.export; ``onnx`` adds ``model.onnx``.
+        force: Files of an earlier export may be replaced. Else a folder that is not empty is an error.
+
+    >>> folder = gnas.export_run("runs/mine", "exported")
+    >>> sorted(file.name for file in folder.glob("*.py"))
+    ['atoms.py', 'model.py', 'molecules.py', 'serve.py']
     """
     out = Path(out)
     choose(format, FORMATS, "format")

@@ -13,9 +13,9 @@ LOGGER = logging.getLogger("gnas")
 
 @contextlib.contextmanager
 def log_records(verbose: int) -> Iterator[Callable[[Record], None] | None]:
-    """Inside, the value logs each record; it is None unless ``verbose``."""
-    if not verbose:
-        yield None
+    """Inside, the value logs each record if ``verbose`` is 1. At 0 it is None, at -1 it does nothing."""
+    if verbose <= 0:
+        yield None if verbose == 0 else lambda record: None
         return
     handler, level = logging.StreamHandler(), LOGGER.level
     alone = not LOGGER.hasHandlers()

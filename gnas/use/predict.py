@@ -34,9 +34,10 @@ def predict(
     force: bool = False,
     on_progress: Progress | None = None,
 ) -> Predictions:
-    """Predict with a trained network; ``folder`` is a run folder or an exported model, whose code is not run.
+    """Predict with a trained network.
 
     Args:
+        folder: a run folder, or an exported model, whose code is not run.
         data: graphs in any form the network's data may come in (a CSV of SMILES, a folder of tables, PyG objects, SMILES
             texts), with or without targets; or a benchmark, by name or as a bundle, whose test split is used.
         out: a CSV file to write; an existing file is replaced only with ``force``.
@@ -45,9 +46,17 @@ def predict(
         seed: the seed of its training; by default the one with the best validation metric.
         average_seeds: the mean over all seeds of the network. The predictions have a ``spread`` then, as those of an
             ensemble have: the standard deviation over the networks.
+        device: where to compute.
+        batch_size: graphs in a batch.
+        data_root: the folder of benchmark files.
         skip_bad: leave out SMILES that do not parse, or have atoms or bonds the network does not know; the ``graph`` of
             the other rows still counts all of them.
+        force: replace an existing file.
         on_progress: called after each batch with the stage, the number of batches done and their total.
+
+    >>> answers = gnas.predict("runs/mine", "new_molecules.csv")
+    >>> answers.columns, len(answers)
+    (('graph', 'smiles', 'prediction'), 10)
     """
     if out is not None:
         _check_free(Path(out), force)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from terminal import TINY, Ended, gnas, write_graphs
 
+from gnas.report import axes
+
 
 @pytest.fixture(scope="session")
 def rings(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -43,3 +45,10 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("GNAS_DEBUG", raising=False)
     assert Path.cwd() != Path(os.environ.get("HOME", "/"))
+
+
+@pytest.fixture(autouse=True)
+def _plots_are_not_drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every search writes a report, and drawing its figures takes most of the time. Only tests marked ``plots`` draw them."""
+    if "plots" not in request.keywords:
+        monkeypatch.setattr(axes, "_svg", lambda *_, **__: '<svg viewBox="0 0 1 1"></svg>')

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gnas.cli.progress import Stage, Stages, count_progress
+from gnas.cli.progress import choose_view, count_progress
 from gnas.cli.screen import Screen, cells, finite
-from gnas.cli.views import Bars, View
+from gnas.cli.views import Bars
 from gnas.training.loop import Step
+from gnas.training.stages import Stage, Stages, View
 
 
 class Clock:
@@ -36,7 +37,7 @@ def paper() -> tuple[Screen, io.StringIO]:
 def test_lines_come_at_most_every_two_seconds() -> None:
     clock, (screen, text) = Clock(), paper()
     plan = [Stage("search", "search", 100), Stage("train gin", "train gin", 10)]
-    with Stages(screen, plan, "mae", clock=clock) as stages:
+    with Stages(choose_view(screen, clock), plan, "mae", clock=clock) as stages:
         for epoch in range(1, 101):
             clock.now += 0.125
             stages.on_epoch(record(epoch))
@@ -54,7 +55,7 @@ def test_lines_come_at_most_every_two_seconds() -> None:
 def test_parts_side_by_side_end_once_each_with_their_own_time() -> None:
     clock, (screen, text) = Clock(), paper()
     plan = [Stage("train gcn", "train gcn", 2), Stage("train gin", "train gin", 2), Stage("train mlp", "train mlp", 2)]
-    with Stages(screen, plan, "mae", side_by_side=True, clock=clock) as stages:
+    with Stages(choose_view(screen, clock), plan, "mae", side_by_side=True, clock=clock) as stages:
         for name, epoch, value in (("gin", 1, 0.25), ("gcn", 1, 0.5), ("gin", 2, 0.75), ("gcn", 2, 0.125)):
             clock.now += 0.4
             stages.on_epoch({"stage": "train", "model": name, "seed": 1, "epoch": epoch, "val_metric": value})
@@ -83,7 +84,7 @@ def test_a_seed_that_stopped_early_shortens_the_rest() -> None:
 def test_a_failed_job_ends_no_stage() -> None:
     screen, text = paper()
     try:
-        with Stages(screen, [Stage("search", "search", 9)], "mae", clock=Clock()) as stages:
+        with Stages(choose_view(screen, Clock()), [Stage("search", "search", 9)], "mae", clock=Clock()) as stages:
             stages.on_epoch(record(1))
             raise RuntimeError
     except RuntimeError:
@@ -97,7 +98,7 @@ def test_bars_on_a_terminal() -> None:
     screen.out = Console(file=text, force_terminal=True, width=100)
     assert screen.live
     plan = [Stage("search", "search", 4), Stage("train gnas", "train gnas", 3), Stage("train gcn", "train gcn", 3)]
-    with Stages(screen, plan, "accuracy") as stages:
+    with Stages(choose_view(screen), plan, "accuracy") as stages:
         assert isinstance(stages.view, Bars)
         for epoch in (1, 2, 3, 4):
             stages.on_epoch(record(epoch, val_metric=77.777))
@@ -110,14 +111,14 @@ def test_bars_on_a_terminal() -> None:
 
 def test_a_round_that_was_not_planned_gets_its_own_stage() -> None:
     clock, (screen, text) = Clock(), paper()
-    with Stages(screen, [Stage("round-1", "round 1", 5)], "mae", clock=clock) as stages:
+    with Stages(choose_view(screen, clock), [Stage("round-1", "round 1", 5)], "mae", clock=clock) as stages:
         stages.on_epoch({"stage": "round-1", "cells": 6, "epoch": 1, "val_metric": 1.0})
         stages.on_epoch({"stage": "round-2", "cells": 4, "epoch": 1, "val_metric": 1.0})
     assert [line.split(":")[0] for line in text.getvalue().splitlines()] == ["round 1 (6 cells)", "round 2 (4 cells)"]
 
 
 def test_quiet_shows_nothing() -> None:
-    with Stages(Screen(quiet=True), [Stage("search", "search", 1)], "mae") as stages:
+    with Stages(choose_view(Screen(quiet=True)), [Stage("search", "search", 1)], "mae") as stages:
         assert type(stages.view) is View
         stages.on_epoch(record(1))
 
@@ -136,7 +137,7 @@ def step(epoch: int, number: int, steps: int = 100, **labels: Any) -> Step:
 
 def test_a_long_epoch_tells_how_far_it_is() -> None:
     clock, (screen, text) = Clock(), paper()
-    with Stages(screen, [Stage("search", "search", 10)], "mae", clock=clock) as stages:
+    with Stages(choose_view(screen, clock), [Stage("search", "search", 10)], "mae", clock=clock) as stages:
         for epoch in range(2):
             for number in range(1, 101):
                 clock.now += 0.25
@@ -153,7 +154,7 @@ def test_a_long_epoch_tells_how_far_it_is() -> None:
 
 def test_short_epochs_tell_nothing_of_their_steps() -> None:
     clock, (screen, text) = Clock(), paper()
-    with Stages(screen, [Stage("search", "search", 10)], "mae", clock=clock) as stages:
+    with Stages(choose_view(screen, clock), [Stage("search", "search", 10)], "mae", clock=clock) as stages:
         for epoch in range(10):
             for number in range(1, 101):
                 clock.now += 0.015625
@@ -165,7 +166,7 @@ def test_short_epochs_tell_nothing_of_their_steps() -> None:
 def test_steps_of_a_resumed_run_and_of_seeds_at_once() -> None:
     clock, (screen, _) = Clock(), paper()
     stage = Stage("train gin", "train gin", 10, seeds=2)
-    with Stages(screen, [Stage("search", "search", 5), stage], "mae", clock=clock) as stages:
+    with Stages(choose_view(screen, clock), [Stage("search", "search", 5), stage], "mae", clock=clock) as stages:
         clock.now += 3
         stages.on_step(step(4, 50, model="gin", seed=1))
         stages.on_step(step(4, 25, model="gin", seed=2))
@@ -179,7 +180,7 @@ def test_steps_of_a_resumed_run_and_of_seeds_at_once() -> None:
 def test_steps_of_trials_are_shares_of_a_trial() -> None:
     clock, (screen, _) = Clock(), paper()
     stage = Stage("search", "search", 20, unit="trial")
-    with Stages(screen, [stage], "mae", clock=clock) as stages:
+    with Stages(choose_view(screen, clock), [stage], "mae", clock=clock) as stages:
         stages.on_step(step(5, 50, stage="search"))
         assert (stage.done, stage.reached) == (0, 0.55)
         stages.on_epoch(record(1))
@@ -192,7 +193,7 @@ def test_bars_move_within_an_epoch() -> None:
     screen, text = Screen(), io.StringIO()
     screen.err = screen.out = Console(file=text, force_terminal=True, width=120, color_system=None)
     clock = Clock()
-    with Stages(screen, [Stage("search", "search", 4)], "mae", clock=clock) as stages:
+    with Stages(choose_view(screen, clock), [Stage("search", "search", 4)], "mae", clock=clock) as stages:
         clock.now += 3
         stages.on_step(step(0, 50))
         bar = stages.view.bars.tasks[0]
@@ -201,7 +202,7 @@ def test_bars_move_within_an_epoch() -> None:
 
 def test_a_long_evaluation_is_told() -> None:
     clock, (screen, text) = Clock(), paper()
-    with Stages(screen, [Stage("search", "search", 1)], "mae", clock=clock) as stages:
+    with Stages(choose_view(screen, clock), [Stage("search", "search", 1)], "mae", clock=clock) as stages:
         stages.on_step(Step(None, 0, 0, 1, 80))  # of nothing we know yet
         stages.on_step(step(0, 100))
         for number in range(1, 81):

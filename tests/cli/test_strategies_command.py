@@ -18,6 +18,7 @@ SMALL = (
 BUDGET = ("--budget-epochs", "6", "--trial-epochs", "2", "--derivations", "1")
 
 
+@pytest.mark.plots
 def test_points_are_kept_drawn_and_reported(rings: Path) -> None:
     words = ("compare", rings, *SMALL, "--out", "run")
     first = gnas(*words, *BUDGET, "--strategies", "single-level,random", "--seeds", "0,1", "--json")

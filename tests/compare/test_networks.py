@@ -60,7 +60,7 @@ def test_rows_are_the_trainings(tmp_path: Path) -> None:
         assert (row.found, row.remark) == (candidate.found, candidate.remark)
         folder = tmp_path / "trained" / row.name / "seed-41"
         weights = checkpoint.load(folder / "weights.safetensors")
-        assert all((weights[name] == value).all() for name, value in alone[0].model.state_dict().items())
+        assert all((weights[name] == value).all() for name, value in alone[0].network.state_dict().items())
         assert untimed(Run(folder).history()) == untimed(alone[0].history)
         assert json.loads((folder / "model.json").read_text())
 

@@ -54,7 +54,7 @@ def test_labels_with_blanks_from_a_table_to_predictions(tmp_path: Path) -> None:
     result = train_briefly(bench)
     assert set(result.metrics["test"]) == {"accuracy", "f1", "roc_auc", "average_precision"}
     assert 0 <= result.test <= 1
-    found = predict_graphs(result.model, read_graphs(["CCO", "CCN"], task, bench.encoding), bench.encoding)
+    found = predict_graphs(result.network, read_graphs(["CCO", "CCN"], task, bench.encoding), bench.encoding)
     assert found.columns == ("graph", "smiles", "p_NR-AR", "p_NR-AhR", "p_SR-p53")
     assert ((found.values > 0) & (found.values < 1)).all()
     with one_line("a multilabel task has no classes"):

@@ -63,10 +63,10 @@ def trained(name: str, kind: str = "regression", sync_bn: bool = True, **more: A
         bench = replace(bench, task=replace(bench.task, loss="weighted_cross_entropy", metric="class_accuracy"))
     build = small.builder(bench) if name == "gnas" else lambda: baselines.build(name, bench.task, num_layers=2)
     result = train(build, bench, TrainConfig(epochs=3, batch_size=BATCH, sync_bn=sync_bn, **more), seed=3)
-    assert result.model is not None
+    assert result.network is not None
     if kind == "edges":
-        assert result.model.edge_encoder.features == 2  # type: ignore[union-attr]
-    weights = torch.cat([v.flatten().double() for v in result.model.state_dict().values()])
+        assert result.network.edge_encoder.features == 2  # type: ignore[union-attr]
+    weights = torch.cat([v.flatten().double() for v in result.network.state_dict().values()])
     return {
         "weights": weights.tolist(),
         "history": tiny.untimed(result.history),

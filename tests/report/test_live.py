@@ -3,8 +3,11 @@
 import json
 import os
 import re
+import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -58,6 +61,32 @@ def test_the_state_changes_with_the_folder(tmp_path: Path) -> None:
         (folder / "away").rename(folder / "config.yaml")
         (folder / "result.json").write_text("{}")
         assert json.loads(get(live.address + "state")[1])["state"] == "finished"
+
+
+def test_a_page_that_is_closed_too_early_is_no_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, closed = threading.Event(), threading.Event()
+
+    def state(live: LiveServer) -> dict[str, str]:
+        asked.set()
+        assert closed.wait(10)
+        return {"state": "running", "title": "", "html": "x" * 10_000_000}
+
+    with LiveServer(made_up_job(tmp_path / "job", stage="searching")) as live:
+        monkeypatch.setattr(LiveServer, "state", state)
+        host, port = live.address.split("/")[2].split(":")
+        with socket.create_connection((host, int(port))) as page:
+            page.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed at once
+            page.sendall(f"GET /{live.token}/state HTTP/1.1\r\n\r\n".encode())
+            assert asked.wait(10)
+        closed.set()
+        monkeypatch.undo()
+        assert get(live.address)[0] == 200
+        for thread in threading.enumerate():  # the answer to the closed page has ended
+            if "process_request_thread" in thread.name:
+                thread.join(10)
+    assert "Exception" not in capsys.readouterr().err
 
 
 def test_time_left_of_a_search_by_epochs(tmp_path: Path) -> None:

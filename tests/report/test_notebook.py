@@ -1,9 +1,12 @@
 """Notebook manners: what IPython asks for is there, is valid and is escaped."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
+import torch
 from folders import board
 from tiny import ring
 
@@ -11,9 +14,10 @@ import gnas
 from gnas.arch.genotype import Genotype
 from gnas.arch.hand_made import HandMade
 from gnas.arch.space import SearchSpace
-from gnas.report.notebook import install
+from gnas.report.notebook import Bars, install
 from gnas.run.leaderboard import Leaderboard
 from gnas.strategies.base import SearchResult
+from gnas.training.stages import Stage, show_jobs, shown
 from gnas.training.train import TrainResult
 from gnas.workflow import Discovery
 
@@ -75,3 +79,90 @@ def test_the_classes_keep_their_plain_form() -> None:
     assert repr(GENOTYPE).startswith("Genotype(")
     assert {"_repr_svg_"} <= set(dir(Genotype))
     assert {"_repr_html_"} <= set(dir(Leaderboard))
+
+
+@pytest.fixture
+def pictures() -> Iterator[list[tuple[str, str, bool]]]:
+    """What jobs show while they run: the HTML, the name of the place, and whether it is drawn again."""
+    seen: list[tuple[str, str, bool]] = []
+    show_jobs(lambda: Bars(lambda *picture: seen.append(picture)))
+    yield seen
+    show_jobs(None)
+
+
+def rows(picture: tuple[str, str, bool]) -> dict[str, tuple[float, str]]:
+    """The stages of a picture: the length of the bar and the words."""
+    found = {}
+    for row in ElementTree.fromstring(picture[0]).iter("tr"):
+        label, bar, words = row
+        found[str(label.text)] = (float(bar[0].attrib["value"]), words.text or "")
+    return found
+
+
+def test_a_whole_job_has_a_bar_for_each_stage(tmp_path: Path, pictures: list[tuple[str, str, bool]]) -> None:
+    small = {"cells": 1, "channels": 4, "search_epochs": 2, "epochs": 3, "seeds": (1,), "baselines": ("gin",)}
+    gnas.GNAS(**small, out=tmp_path / "run", strategy="single-level").fit([ring(5 + k % 4, k) for k in range(20)])
+    assert [again for _, _, again in pictures] == [False, *[True] * (len(pictures) - 1)]
+    assert len({name for _, name, _ in pictures}) == 1, "search and trainings share one table"
+    assert rows(pictures[0]) == {
+        name: (0.0, f"epoch 0 of {k}") for name, k in (("search", 2), ("train gnas", 3), ("train gin", 3))
+    }
+    last = rows(pictures[-1])
+    assert all(share == 1.0 for share, _ in last.values())
+    assert last["search"][1].startswith("2 epochs in ")
+    assert "best val" in last["train gin"][1]
+
+
+def test_a_search_and_a_training_of_their_own_have_bars(pictures: list[tuple[str, str, bool]]) -> None:
+    data = gnas.load([ring(5 + k % 4, k) for k in range(20)])
+    found = gnas.search(data, strategy=gnas.SingleLevel(epochs=2), channels=4, num_cells=1)
+    assert rows(pictures[-1])["search"][1].startswith("2 epochs in ")
+    pictures.clear()
+    gnas.train_seeds(found.network, data, gnas.TrainConfig(epochs=2, batch_size=16), seeds=(1, 2))
+    assert rows(pictures[-1])["training"][1].startswith("4 epochs in ")
+
+
+def test_progress_is_not_shown_to_who_reads_the_records(tmp_path: Path, pictures: list[tuple[str, str, bool]]) -> None:
+    data, records = gnas.load([ring(5 + k % 4, k) for k in range(20)]), []
+    gnas.search(data, strategy=gnas.SingleLevel(epochs=1), channels=4, num_cells=1, on_epoch=records.append)
+    assert len(records) == 1
+    small = {"cells": 1, "channels": 4, "search_epochs": 1, "epochs": 1, "seeds": (1,), "strategy": "single-level"}
+    gnas.GNAS(**small, out=tmp_path / "run", verbose=-1).fit(data)
+    assert pictures == []
+
+
+def test_a_failed_job_keeps_its_bars_where_they_were(pictures: list[tuple[str, str, bool]]) -> None:
+    def job() -> None:
+        with shown(None, lambda: [Stage("search", "<search>", 4)], "mae") as on_epoch:
+            assert on_epoch is not None
+            on_epoch({"stage": "search", "epoch": 1, "val_metric": 0.5})
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        job()
+    share, words = rows(pictures[-1])["<search>"]
+    assert share == 0.25
+    assert words.startswith("epoch 1 of 4; ")
+    assert "val 0.5" in words
+
+
+def test_results_hold_their_networks_as_modules(tmp_path: Path) -> None:
+    data = gnas.load([ring(5 + k % 4, k) for k in range(20)])
+    graph = data.test[0]
+    found = gnas.search(data, strategy=gnas.SingleLevel(epochs=1), channels=4, num_cells=1)
+    trained = gnas.train(found.network, data, gnas.TrainConfig(epochs=1, batch_size=16))
+    settings = gnas.Settings.resolve(
+        "fast", cells=1, channels=4, search_epochs=1, epochs=1, strategy="single-level", baselines=()
+    )
+    for resume in (False, True):  # a search that is read from the folder, too
+        job = gnas.discover(data, settings, tmp_path / "run", resume=resume)
+        assert job.network is job.network
+        for network in (found.network, trained.network, job.search.network, job.network):
+            assert isinstance(network, torch.nn.Module)
+            assert network(graph.x, graph.edge_index).shape == (1, 1)
+    again = gnas.load_model(tmp_path / "run")[0]
+    assert all(
+        torch.equal(a, b) for a, b in zip(job.network.state_dict().values(), again.state_dict().values(), strict=True)
+    )
+    with pytest.raises(gnas.InputError, match=r"gnas.Network\(result.genotype, task\)"):
+        SearchResult(GENOTYPE, [], 1.0, "x").network  # noqa: B018

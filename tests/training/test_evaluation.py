@@ -72,8 +72,8 @@ def test_training_evaluates_by_them_and_keeps_them() -> None:
     plain = train(builder(BENCH), BENCH, CONFIG.with_(precise_norms=0), 2)
     assert result.history[0]["train_loss"] == plain.history[0]["train_loss"]
     assert result.history[0]["val_loss"] != plain.history[0]["val_loss"]
-    assert evaluate(result.model, BENCH.val)["metric"] == pytest.approx(result.val, rel=1e-5)
-    assert evaluate(result.model, BENCH.test)["metric"] == pytest.approx(result.test, rel=1e-5)
+    assert evaluate(result.network, BENCH.val)["metric"] == pytest.approx(result.val, rel=1e-5)
+    assert evaluate(result.network, BENCH.test)["metric"] == pytest.approx(result.test, rel=1e-5)
 
 
 @pytest.mark.parametrize("count", [2, 7])

@@ -39,7 +39,7 @@ def trained(benchmark):
 def test_regression_rows_give_the_training_s_figures():
     benchmark = load(path_graphs(40, y=lambda i: torch.tensor([float(i)])))
     result = trained(benchmark)
-    rows = read(predict_splits(result.model, benchmark, "cpu", 8))
+    rows = read(predict_splits(result.network, benchmark, "cpu", 8))
     assert list(rows[0]) == ["graph", "split", "y", "prediction"]
     for split, figure in (("val", result.val), ("test", result.test)):
         errors = [abs(float(r["y"]) - float(r["prediction"])) for r in rows if r["split"] == split]
@@ -54,7 +54,7 @@ def test_regression_rows_give_the_training_s_figures():
 def test_rows_of_one_graph_that_the_splits_share(level):
     benchmark = load(one_graph(level), kind="classification")
     result = trained(benchmark)
-    rows = read(predict_splits(result.model, benchmark, "cpu", 8))
+    rows = read(predict_splits(result.network, benchmark, "cpu", 8))
     inside = ["node"] if level == "node" else ["source", "target"]
     if level == "node":
         assert list(rows[0]) == ["graph", "node", "split", "y", "prediction", "p_0", "p_1"]
@@ -72,11 +72,11 @@ def test_labels_have_probabilities():
     benchmark = load(path_graphs(60, y=lambda i: torch.tensor([rows[i]])))
     assert benchmark.task.kind == "multilabel"
     result = trained(benchmark)
-    found = read(predict_splits(result.model, benchmark, "cpu", 8))
+    found = read(predict_splits(result.network, benchmark, "cpu", 8))
     assert list(found[0]) == ["graph", "split", "y_y0", "y_y1", "p_y0", "p_y1"]
     with torch.no_grad():
         graphs = path_graphs(60)
-        wanted = [result.model(graphs[int(row["graph"])]).sigmoid()[0].tolist() for row in found]
+        wanted = [result.network(graphs[int(row["graph"])]).sigmoid()[0].tolist() for row in found]
     np.testing.assert_allclose([[float(r["p_y0"]), float(r["p_y1"])] for r in found], wanted, rtol=1e-4)
     for row in found:
         blank = int(row["graph"]) % 4 == 0

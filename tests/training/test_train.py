@@ -95,7 +95,7 @@ def test_the_protocol_to_the_letter(lr: float, patience: int) -> None:
     best = min(range(len(history)), key=lambda k: history[k]["val_loss"])
     assert result.best_epoch == best + 1 < len(history)
     assert result.test == pytest.approx(test, abs=1e-4)
-    for a, b in zip(result.model.parameters(), selected.parameters(), strict=True):
+    for a, b in zip(result.network.parameters(), selected.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-3)
 
 
@@ -147,11 +147,11 @@ def test_the_best_epoch_is_selected(kind: str) -> None:
     pick = max if kind == "classification" else min
     metrics = [record["val_metric"] for record in result.history]
     assert (result.val, result.best_epoch) == (pick(metrics), metrics.index(pick(metrics)) + 1)
-    assert evaluate(result.model, bench.val)["metric"] == pytest.approx(result.val, abs=1e-5)
-    assert evaluate(result.model, bench.test)["metric"] == pytest.approx(result.test, abs=1e-5)
-    assert evaluate(result.model, bench.train)["metric"] == pytest.approx(result.train, abs=1e-5)
+    assert evaluate(result.network, bench.val)["metric"] == pytest.approx(result.val, abs=1e-5)
+    assert evaluate(result.network, bench.test)["metric"] == pytest.approx(result.test, abs=1e-5)
+    assert evaluate(result.network, bench.train)["metric"] == pytest.approx(result.train, abs=1e-5)
     assert result.metric == bench.task.metric
-    assert result.num_weights == result.model.num_weights()
+    assert result.num_weights == result.network.num_weights()
     assert set(result.to_dict()) == {f.name for f in dataclasses.fields(result)} - {"history", "model"}
 
 
@@ -279,7 +279,7 @@ def test_weight_decay_is_decoupled_in_adamw() -> None:
     for trainer in (still, moved):
         next(trainer.steps())
     start = trainer_of(SHORT).model
-    for w, a, b in zip(start.parameters(), still.model.parameters(), moved.model.parameters(), strict=True):
+    for w, a, b in zip(start.parameters(), still.network.parameters(), moved.network.parameters(), strict=True):
         torch.testing.assert_close(b, a - 1e-3 * 0.5 * w, rtol=0, atol=1e-6)
     assert type(trainer_of(SHORT).optimizer) is optim.Adam
 
@@ -299,7 +299,7 @@ def test_averaged_weights_are_judged() -> None:
         if value.is_floating_point():
             torch.testing.assert_close(value, average[name], rtol=0, atol=1e-5)
     result = trained(SHORT.with_(ema=0.5))
-    assert evaluate(result.model, BENCH.val)["metric"] == pytest.approx(result.val, abs=1e-6)
+    assert evaluate(result.network, BENCH.val)["metric"] == pytest.approx(result.val, abs=1e-6)
     assert result.val != trained().val
 
 
@@ -379,7 +379,7 @@ def test_one_graph_with_masks() -> None:
     bench = transductive()
     result = train(builder(bench), bench, TrainConfig(epochs=40, lr=0.02), 1)
     assert result.train > 90  # a node's class is its own category
-    out, y = result.model.eval()(bench.test.batch()).argmax(1), bench.test.y
+    out, y = result.network.eval()(bench.test.batch()).argmax(1), bench.test.y
     for split, figure in ((bench.val, result.val), (bench.test, result.test)):
         assert figure == pytest.approx(100 * float((out == y)[split.mask].float().mean()), abs=1e-3)
 
@@ -404,5 +404,5 @@ def test_edge_level() -> None:
     result = train(builder(bench), bench, TrainConfig(epochs=30, batch_size=3, lr=0.02), 1)
     assert result.test > 90
     graph = bench.test[0]
-    right = result.model.eval()(graph).argmax(1) == graph.y  # PyG's door, in the caller's order
+    right = result.network.eval()(graph).argmax(1) == graph.y  # PyG's door, in the caller's order
     assert float(right.float().mean()) > 0.8

@@ -17,9 +17,10 @@ FOLDER = Path(__file__).parent
 def genotypes(dataset: str) -> dict[int, Genotype]:
     """The genotypes found for a dataset, by number of cells. docs/results.md says how they were found and how good they are.
 
-    Most were found with two numbers more at every node; :func:`recipe` names the file that tells it.
+    Most were found with two numbers more at every node; :func:`recipe` names the file with these settings.
 
-    >>> gnas.genotypes("zinc")[4]  # doctest: +SKIP
+    >>> sorted(gnas.genotypes("zinc"))
+    [4, 8, 12, 16]
     """
     found: dict[str, dict[int, Genotype]] = {}
     for name, file in _files().items():
@@ -29,13 +30,23 @@ def genotypes(dataset: str) -> dict[int, Genotype]:
 
 
 def genotype_file(name: str) -> Path:
-    """The file of a genotype by its name, such as ``zinc-12``."""
+    """The file of a genotype by its name, such as ``zinc-12``.
+
+    >>> from gnas.arch.shipped import genotype_file
+    >>> genotype_file("zinc-12").name
+    'zinc-12.yaml'
+    """
     files = _files()
     return files[choose(name, files, "genotype file, run folder or shipped genotype")]
 
 
 def recipe(name: str) -> Path:
-    """A file of settings: the training, number of weights and input with which docs/results.md has this genotype."""
+    """A file of settings: the training, number of weights and input with which docs/results.md has this genotype.
+
+    >>> from gnas.arch.shipped import recipe
+    >>> gnas.Settings.resolve(file=recipe("zinc-12")).training.seeds
+    (41, 95, 12, 35)
+    """
     return FOLDER / "recipes" / genotype_file(name).name
 
 
