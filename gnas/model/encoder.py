@@ -56,7 +56,7 @@ class Encoder(nn.Module):
 
     def __init__(self, task: Task, channels: int, encodings: Sequence[str] | None = None, dropout: float = 0.0) -> None:
         super().__init__()
-        self.dropout = dropout if task.level == "node" and task.head == "linear" else 0.0
+        self.dropout = dropout if task.of_one_graph else 0.0
         names = list_encodings(task) if encodings is None else encodings
         self.categories = task.categories
         if task.categories:
