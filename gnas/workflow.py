@@ -204,10 +204,10 @@ def discover(
 
 def compared_entries(benchmark: Benchmark, settings: Settings, result: SearchResult) -> list[Candidate]:
     """The found network, and hand-made ones with as many weights, of its depth or of the usual one on one graph."""
-    depth = usual_depth(benchmark.task, max(result.genotype.depth(), 1))
     entry = found(result.genotype, benchmark, settings)
     budget = entry.build(benchmark.task).num_weights()  # equal terms: no network gets more weights
     rate, names = baseline_dropout(benchmark, settings), settings.training.baselines
+    depth = usual_depth(benchmark.task, max(result.genotype.depth(), 1), rate)
     return [entry, *(hand_made(name, benchmark, depth, budget, dropout=rate) for name in names)]
 
 

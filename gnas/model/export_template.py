@@ -56,7 +56,7 @@ def softmax(score: Tensor, index: Tensor, num_nodes: int) -> Tensor:
 
 
 {% endif %}
-{% if "aggregate(" in steps %}
+{% if "aggregate(" in steps or propagation %}
 def aggregate(h: Tensor, edge_index: Tensor, reduce: str) -> Tensor:
     """What each node receives from the nodes that point to it; zeros if there are none."""
     source, target = edge_index

@@ -79,14 +79,19 @@ class CandidateSpace:
         if known and stack.encodings == (None,):
             single = [(name,) for name in sorted(known) if len(known) > 1]
             stack = replace(stack, encodings=(None, (), *single))
-        if self.task.of_one_graph and stack.propagation == (0,):
+        if self.has_one_graph and stack.propagation == (0,):
             stack = replace(stack, propagation=(PROPAGATION, 0))
         return BranchSpace(replace(self.space, stack=stack))
 
     @property
+    def has_one_graph(self) -> bool:
+        """Whether networks are shallow and may propagate their outputs: on one graph, trained with dropout."""
+        return self.task.of_one_graph and self.dropout > 0
+
+    @property
     def usual_depth(self) -> int:
         """The depth of hand-made networks; fewer cells than in the space on one graph."""
-        return usual_depth(self.task, self.num_cells)
+        return usual_depth(self.task, self.num_cells, self.dropout)
 
     @property
     def depths(self) -> tuple[int, ...]:
@@ -108,7 +113,7 @@ class CandidateSpace:
     def hand_made(self) -> list[RaceCandidate]:
         """The hand-made networks with the usual choices."""
         names = [name for name in ZOO if name in HAND_MADE]
-        if self.task.of_one_graph:
+        if self.has_one_graph:
             names.sort(key=lambda name: name != ONE_GRAPH_FIRST)
         return [self.usual(self._named(name, self.usual_depth), "hand-made") for name in names]
 
@@ -130,7 +135,7 @@ class CandidateSpace:
     def derive(self) -> list[RaceCandidate]:
         """The genotypes of supernets with the usual choices. On one graph a shallow one that propagates is before them."""
         found = [self.usual(one, "supernet") for one in self.derived]
-        if not self.task.of_one_graph:
+        if not self.has_one_graph:
             return found
         made = genotype_from_formula(SHALLOW, 1, self.space.variant)
         return [self.usual(replace(made, stack=Stack(propagation=PROPAGATION)), "shallow"), *found]

@@ -95,9 +95,9 @@ def build(
     return make(task, width, num_layers, dropout, **options)
 
 
-def usual_depth(task: Task, num_layers: int) -> int:
-    """``num_layers``, or two on one graph: deeper networks learn its few labels by heart."""
-    return min(num_layers, ONE_GRAPH_LAYERS) if task.of_one_graph else num_layers
+def usual_depth(task: Task, num_layers: int, dropout: float) -> int:
+    """``num_layers``; with dropout on one graph at most two: deeper networks learn its few labels by heart."""
+    return min(num_layers, ONE_GRAPH_LAYERS) if task.of_one_graph and dropout else num_layers
 
 
 def usual_options(name: str, task: Task, dropout: float) -> dict[str, Any]:
