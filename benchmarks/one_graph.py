@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -120,7 +121,7 @@ def train_gcn(benchmark: gnas.Benchmark, settings: Settings, folder: str, device
     """Our GCN with two layers, as ``gnas train gcn`` makes it."""
     settings = settings.for_data(benchmark.has_one_graph)
     gcn = hand_made("gcn", benchmark, 2, dropout=settings.training.dropout or 0.0)
-    return compare(benchmark, [gcn], train_config(settings), settings.training.seeds, folder, device=device)
+    return compare(benchmark, [gcn], train_config(settings), settings.training.seeds, Path(folder), device=device)
 
 
 class Clock:
