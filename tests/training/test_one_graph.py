@@ -186,3 +186,7 @@ def test_dropout_of_a_sparse_input_keeps_its_mean() -> None:
     assert set(dropped.unique().tolist()) == {0.0, 4.0}
     assert (dropped[:, 3:] == 0).all()
     assert dropped[:, :3].mean().item() == pytest.approx(2.0, rel=0.1)
+
+
+def test_a_budget_makes_no_very_wide_gcn_of_few_columns(benchmark: gnas.Benchmark) -> None:
+    assert baselines.build("gcn", benchmark.task, num_layers=2, budget=100_000, original=True).channels == 256

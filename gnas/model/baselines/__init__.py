@@ -52,6 +52,7 @@ BASELINES: dict[str, type[Baseline]] = {one.name: one for one in (MLP, GCN, GIN,
 HAND_MADE: dict[str, Callable[..., GraphModule]] = {**BASELINES, **list_recipes(BASELINES)}
 GROUP = "gnas.baselines"  # of entry points
 ONE_GRAPH_LAYERS = 2
+MOST_WIDTH, ORIGINAL_WIDTH = 4096, 256  # that a budget leads to; few columns and two layers would make GCN's very wide
 
 
 def build(
@@ -91,7 +92,8 @@ def build(
         if model.num_weights() <= 1.15 * budget_for(num_layers):
             return model
     limit = budget_for(num_layers) if budget is None else budget
-    width = width_for(limit, lambda channels: make(task, channels, num_layers, **options))
+    most = ORIGINAL_WIDTH if options.get("original") else MOST_WIDTH
+    width = width_for(limit, lambda channels: make(task, channels, num_layers, **options), limit=most)
     return make(task, width, num_layers, dropout, **options)
 
 
