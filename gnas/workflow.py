@@ -26,6 +26,7 @@ from gnas.data.graph_encodings import with_encodings
 from gnas.data.rows import note_missing_tables, split_csv
 from gnas.errors import InputError, Interrupted
 from gnas.jobs import Runner
+from gnas.model.baselines import usual_depth, usual_options
 from gnas.model.build import width_of
 from gnas.model.encoder import list_encodings
 from gnas.model.network import GraphModule, Network
@@ -130,7 +131,8 @@ def hand_made(
     dropout: float = 0.0,
 ) -> Candidate:
     """A baseline as an entry of a comparison: of this width, or as wide as ``budget`` weights allow, or at its usual size."""
-    return Candidate(name, HandMade(name, num_layers, channels, budget), dropout=dropout)
+    options = usual_options(name, benchmark.task, dropout)
+    return Candidate(name, HandMade(name, num_layers, channels, budget, options), dropout=dropout)
 
 
 def baseline_dropout(benchmark: Benchmark, settings: Settings) -> float:
@@ -236,11 +238,11 @@ def discover(
 
 
 def compared_entries(benchmark: Benchmark, settings: Settings, result: SearchResult) -> list[Candidate]:
-    """The found network, and hand-made ones of its depth with as many weights."""
-    depth = max(result.genotype.depth(), 1)
+    """The found network, and hand-made ones with as many weights, of its depth or of the usual one on one graph."""
     entry = found(result.genotype, benchmark, settings)
     budget = entry.build(benchmark.task).num_weights()  # equal terms: no network gets more weights
     rate, names = baseline_dropout(benchmark, settings), settings.training.baselines
+    depth = usual_depth(benchmark.task, max(result.genotype.depth(), 1), rate)
     return [entry, *(hand_made(name, benchmark, depth, budget, dropout=rate) for name in names)]
 
 

@@ -1,4 +1,7 @@
-"""What is chosen once for a whole network, around its cells: feed-forward layers, dropout, read-out, edge state, encodings."""
+"""What is chosen once for a whole network, around its cells.
+
+Feed-forward layers, dropout, read-out, the state of edges, encodings, and whether outputs of nodes are propagated.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,9 @@ class Stack:
     edges: str = setting("kept", "state of edges: `kept`, or `updated` by both ends in every cell", choices=EDGE_STATES)
     encodings: tuple[str, ...] | None = setting(
         None, "encodings that the network reads; null: all that the data has", choices=ENCODINGS
+    )
+    propagation: int = setting(
+        0, "steps in which outputs of nodes spread over the graph (personalised PageRank); 0: none", at_least=0
     )
 
     def __post_init__(self) -> None:
@@ -75,6 +81,7 @@ class Stack:
         words += ["edge states updated in every cell"] if self.edges == "updated" else []
         if self.encodings is not None:
             words.append(f"encodings {', '.join(self.encodings)}" if self.encodings else "no encodings")
+        words += [f"outputs propagated {self.propagation} steps"] if self.propagation else []
         return tuple(words)
 
     def reads(self, encoding: str) -> bool:
@@ -95,6 +102,7 @@ class StackSpace:
     readout: tuple[str | None, ...] = (None,)
     edges: tuple[str, ...] = ("kept",)
     encodings: tuple[tuple[str, ...] | None, ...] = (None,)
+    propagation: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
         for name, choices in self.choices().items():

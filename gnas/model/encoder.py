@@ -31,6 +31,16 @@ def add_linear(linear: nn.Linear, h: Tensor, before: Tensor | None) -> Tensor:
     return linear(h) if before is None else before + linear(h)
 
 
+def drop_entries(x: Tensor, rate: float) -> Tensor:
+    """Dropout of the input. On a CPU the zeros of a sparse input, such as words, draw no random number: a third of the time."""
+    if x.device.type == "cpu":
+        filled = x.flatten().nonzero().squeeze(1)
+        if 4 * filled.numel() < x.numel():
+            kept = F.dropout(x.flatten()[filled], rate)
+            return torch.zeros_like(x).view(-1).index_copy_(0, filled, kept).view_as(x)
+    return F.dropout(x, rate)
+
+
 def init_categories(categories: Sequence[int], other: Sequence[int], channels: int) -> Tensor:
     """Random embeddings of all categories. The last one of the columns ``other`` is never trained: it is zero."""
     weight = torch.randn(sum(categories), channels)
@@ -56,7 +66,7 @@ class Encoder(nn.Module):
 
     def __init__(self, task: Task, channels: int, encodings: Sequence[str] | None = None, dropout: float = 0.0) -> None:
         super().__init__()
-        self.dropout = dropout if task.level == "node" and task.head == "linear" else 0.0
+        self.dropout = dropout if task.of_one_graph else 0.0
         names = list_encodings(task) if encodings is None else encodings
         self.categories = task.categories
         if task.categories:
@@ -97,7 +107,7 @@ class Encoder(nn.Module):
             raise InputError(f"x has shape {shape}; this network reads [nodes, {columns}]: {columns} columns of {kind}")
         if not self.categories:
             x = x.to(self.linear.weight.dtype)
-            return self.linear(F.dropout(x, self.dropout, self.training) if self.dropout else x)
+            return self.linear(drop_entries(x, self.dropout) if self.dropout and self.training else x)
         return embed_categories(x, self.weight, self.starts)
 
 

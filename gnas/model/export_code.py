@@ -20,6 +20,7 @@ from gnas.model.export_input import InputCode
 from gnas.model.export_template import BODY, HEAD
 from gnas.model.network import GraphModule, Network
 from gnas.model.operations import MESSAGE_TYPES, OPERATIONS, Operation, variant
+from gnas.model.propagation import TELEPORT
 from gnas.model.stage import CellConfig
 from gnas.model.task import Task
 
@@ -76,6 +77,8 @@ def module_source(network: Network, about: str) -> str:
         head=_head(network),
         readout=network.head.readout,
         ffn=config.ffn,
+        propagation=network.plan.stack.propagation,
+        teleport=TELEPORT,
         dropout=config.dropout,
         factors=_factors(task),
         measured=", ".join(MEASURED[name] for name in given.structure),

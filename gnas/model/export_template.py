@@ -56,7 +56,7 @@ def softmax(score: Tensor, index: Tensor, num_nodes: int) -> Tensor:
 
 
 {% endif %}
-{% if "aggregate(" in steps %}
+{% if "aggregate(" in steps or propagation %}
 def aggregate(h: Tensor, edge_index: Tensor, reduce: str) -> Tensor:
     """What each node receives from the nodes that point to it; zeros if there are none."""
     source, target = edge_index
@@ -225,6 +225,20 @@ class FeedForward(nn.Module):
         out = h + self.second(F.relu(self.first(h)))
 {% endif %}
         return {{ "self.norm(out)" if norm else "out" }}
+
+
+{% endif %}
+{% if propagation %}
+def propagate(out: Tensor, edge_index: Tensor) -> Tensor:
+    """Outputs of nodes, spread over the graph: personalised PageRank."""
+    one = torch.ones_like(out[:, :1])
+    sent = (aggregate(one, edge_index.flip(0), "sum") + 1).rsqrt()
+    received = (aggregate(one, edge_index, "sum") + 1).rsqrt()
+    spread = out
+    for _ in range({{ propagation }}):
+        message = spread * sent
+        spread = {{ 1 - teleport }} * (aggregate(message, edge_index, "sum") + message) * received + {{ teleport }} * out
+    return spread
 
 
 {% endif %}
@@ -406,8 +420,10 @@ class Model(nn.Module):
 {% endif %}
 {% endif %}
 {% if factors %}
-        out = self.head(h)
+        out = {{ "propagate(self.head(h), edge_index)" if propagation else "self.head(h)" }}
         return out * {{ factors[0] }} + {{ factors[1] }}
+{% elif propagation %}
+        return propagate(self.head(h), edge_index)
 {% else %}
         return self.head(h)
 {% endif %}

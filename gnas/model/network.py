@@ -21,6 +21,7 @@ from gnas.model.encodings import with_encodings
 from gnas.model.head import Head
 from gnas.model.operations import variant
 from gnas.model.plan import NetworkPlan
+from gnas.model.propagation import propagate
 from gnas.model.stage import CellConfig, OperationTypes
 from gnas.model.task import Task
 
@@ -102,7 +103,7 @@ class CellModule(GraphModule):
         e = None if self.edge_encoder is None else self.edge_encoder(batch)
         for cell, weights in zip(self.cells, mixing, strict=True):
             h, e = cell(h, batch, weights, edges, e)
-        return self.head(h, batch)
+        return propagate(self.head(h, batch), batch.neighbors, self.plan.stack.propagation)
 
 
 class Network(CellModule):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gnas.arch.operation import PLAIN, split_operation
 from gnas.arch.stack import Stack
+from gnas.errors import InputError
 from gnas.model.encoder import list_encodings
 from gnas.model.stage import CellConfig
 from gnas.model.task import Task
@@ -40,6 +41,8 @@ class NetworkPlan:
         encodings = select_encodings(task, stack)
         walks = task.edge_walks and (encodings is None or "edge_walks" in encodings)
         updated = stack.edges == "updated" and bool(readers)
+        if stack.propagation and task.level != "node":
+            raise InputError(f"stack.propagation is for targets of nodes; this task has targets of level {task.level}")
         edge_state = updated or (bool(readers) and bool(task.edge_categories or task.edge_channels or walks))
         messages = frozenset[str]().union(*kinds)
         if "edge" in messages and not edge_state:

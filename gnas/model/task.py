@@ -97,6 +97,11 @@ class Task:
     head: str = "mlp"
     undirected: bool = False
 
+    @property
+    def of_one_graph(self) -> bool:
+        """Whether targets are nodes and the head is linear, as own data of one graph has it."""
+        return self.level == "node" and self.head == "linear"
+
     def __post_init__(self) -> None:
         choose(self.level, LEVELS, "task level")
         choose(self.kind, KINDS, "task kind")

@@ -70,7 +70,11 @@ class RaceCandidate:
     @property
     def _network(self) -> str:
         made = self.architecture
-        return f"{made.name} {made.num_layers}" if isinstance(made, HandMade) else made.id
+        if not isinstance(made, HandMade):
+            return made.id
+        return " ".join(
+            [made.name, str(made.num_layers), *(f"{name}={made.options[name]}" for name in sorted(made.options))]
+        )
 
     @property
     def title(self) -> str:

@@ -15,13 +15,14 @@ import numpy as np
 import torch
 
 from gnas.arch.branches import BranchSpace
+from gnas.arch.gap import genotype as genotype_from_formula
 from gnas.arch.genotype import Genotype
 from gnas.arch.hand_made import HandMade
 from gnas.arch.recipes import as_genotype, as_hand_made
 from gnas.arch.space import SearchSpace
-from gnas.arch.stack import READOUTS
+from gnas.arch.stack import READOUTS, Stack
 from gnas.errors import InputError
-from gnas.model.baselines import HAND_MADE
+from gnas.model.baselines import HAND_MADE, usual_depth, usual_options
 from gnas.model.build import build_network, width_of
 from gnas.model.encoder import list_encodings
 from gnas.model.stage import OperationTypes
@@ -33,6 +34,9 @@ ZOO = (  # those that win most often first: a race with little time sees no othe
     *("gin+", "gatedgcn", "gcn+", "gatedgcn+", "gin", "pna+", "gcn"),
     *("gine", "graphsage", "pna", "gatv2", "gat", "monet", "mlp"),
 )
+ONE_GRAPH_FIRST = "gcn"  # there
+PROPAGATION = 10  # steps, on one graph: half of the draws propagate their outputs
+SHALLOW = "[identity | symmetric]"  # the cell of the first found candidate there
 FIRST = 12  # candidates before the predictor has its turns, two thirds of them hand-made
 RATES, DROPOUTS, SIZES = (1 / 3, 1.0, 3.0), (0.0, 0.1, 0.2), (0.3, 1.0)
 AROUND_DROPOUT = (0.4, 1.0, 1.4)  # multiples of the usual rate, if it is not 0
@@ -52,7 +56,7 @@ class CandidateSpace:
     Args:
         space: The space of the cells.
         task: The task. Read-outs race if it is about whole graphs.
-        num_cells: The usual depth. Half as many cells up to twice as many race.
+        num_cells: The usual depth; on one graph at most 2 of it. Half as many cells up to twice as many race.
         lr: The usual learning rate. A third of it and three times as much race too.
         max_weights: The most weights of a network; widths are chosen for it.
         operations: Your own operations by name.
@@ -76,11 +80,23 @@ class CandidateSpace:
         if known and stack.encodings == (None,):
             single = [(name,) for name in sorted(known) if len(known) > 1]
             stack = replace(stack, encodings=(None, (), *single))
+        if self.has_one_graph and stack.propagation == (0,):
+            stack = replace(stack, propagation=(PROPAGATION, 0))
         return BranchSpace(replace(self.space, stack=stack))
 
     @property
+    def has_one_graph(self) -> bool:
+        """Whether networks are shallow and may propagate their outputs: on one graph, trained with dropout."""
+        return self.task.of_one_graph and self.dropout > 0
+
+    @property
+    def usual_depth(self) -> int:
+        """The depth of hand-made networks; fewer cells than in the space on one graph."""
+        return usual_depth(self.task, self.num_cells, self.dropout)
+
+    @property
     def depths(self) -> tuple[int, ...]:
-        n = self.num_cells
+        n = self.usual_depth
         return tuple(sorted({max(n // 2, 1), n, n + max(n // 2, 1), 2 * n}))
 
     def choices(self) -> dict[str, tuple[Any, ...]]:
@@ -97,7 +113,13 @@ class CandidateSpace:
 
     def hand_made(self) -> list[RaceCandidate]:
         """The hand-made networks with the usual choices."""
-        return [self.usual(HandMade(name, self.num_cells), "hand-made") for name in ZOO if name in HAND_MADE]
+        names = [name for name in ZOO if name in HAND_MADE]
+        if self.has_one_graph:
+            names.sort(key=lambda name: name != ONE_GRAPH_FIRST)
+        return [self.usual(self._named(name, self.usual_depth), "hand-made") for name in names]
+
+    def _named(self, name: str, num_layers: int) -> HandMade:
+        return HandMade(name, num_layers, options=usual_options(name, self.task, self.dropout))
 
     def sample(self, rng: np.random.Generator) -> RaceCandidate:
         """A random draw: every choice uniformly. Most cells are made of branches, the others have all levels of the space."""
@@ -112,8 +134,12 @@ class CandidateSpace:
         return RaceCandidate(as_hand_made(genotype), origin="random", **made)
 
     def derive(self) -> list[RaceCandidate]:
-        """The genotypes of supernets with the usual choices."""
-        return [self.usual(one, "supernet") for one in self.derived]
+        """The genotypes of supernets with the usual choices. On one graph a shallow one that propagates is before them."""
+        found = [self.usual(one, "supernet") for one in self.derived]
+        if not self.has_one_graph:
+            return found
+        made = genotype_from_formula(SHALLOW, 1, self.space.variant)
+        return [self.usual(replace(made, stack=Stack(propagation=PROPAGATION)), "shallow"), *found]
 
     def mutate(self, parent: RaceCandidate, rng: np.random.Generator) -> RaceCandidate:
         """``parent`` with one choice drawn again; in half of the cases it is one of the architecture."""
@@ -143,8 +169,8 @@ class CandidateSpace:
 
     def _mutate_hand_made(self, made: HandMade, rng: np.random.Generator) -> HandMade:
         if rng.random() < 0.5:
-            return HandMade(_pick([name for name in ZOO if name != made.name], rng), made.num_layers)
-        return HandMade(made.name, self._other_depth(made.num_layers, rng))
+            return self._named(_pick([name for name in ZOO if name != made.name], rng), made.num_layers)
+        return self._named(made.name, self._other_depth(made.num_layers, rng))
 
     def _mutate_genotype(self, genotype: Genotype, rng: np.random.Generator) -> Genotype:
         branched = genotype in self.branches

@@ -21,6 +21,7 @@ STACKS = st.builds(
     st.none() | st.sampled_from(READOUTS),
     st.sampled_from(EDGE_STATES),
     st.none() | st.lists(st.sampled_from(ENCODINGS), unique=True).map(tuple),
+    st.integers(0, 10),
 )
 SPACE = StackSpace((True, False), (1, 2), (None, 0.1), ("sum", "mean"), ("kept", "updated"), (None, ("walks",)))
 
@@ -50,6 +51,7 @@ def test_the_default_stack_changes_neither_file_nor_id() -> None:
         ({"readout": "median"}, "choose one of|did you mean|mean_max"),
         ({"edges": "lost"}, "stack.edges"),
         ({"encodings": ["walks", "walks"]}, "each once"),
+        ({"propagation": -1}, "stack.propagation"),
         ({"height": 3}, "part of a stack"),
     ],
 )

@@ -11,24 +11,26 @@ import torch
 from torch_geometric.data import Data
 
 import gnas
+from gnas.arch.genotype import Genotype
+from gnas.arch.hand_made import HandMade
 from gnas.arch.space import SearchSpace
 from gnas.cli.prepare import find_earlier_input
 from gnas.data.own.load import load_own
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.model import baselines
-from gnas.model.encoder import Encoder
+from gnas.model.encoder import Encoder, drop_entries
 from gnas.model.head import Head
 from gnas.model.task import Task
 from gnas.run.folder import Run, same_settings
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import ONE_GRAPH, Settings, TrainingSettings
-from gnas.strategies.proposers import CandidateSpace
+from gnas.strategies.proposers import CandidateSpace, propose_candidate
 from gnas.strategies.race import Race
 from gnas.training.loop import plan_epoch, seeded, steps_per_epoch
 from gnas.training.sampling import open_store
 from gnas.training.train import train
-from gnas.workflow import baseline_dropout, chosen_strategy, summarise
+from gnas.workflow import baseline_dropout, chosen_strategy, hand_made, summarise
 
 
 @pytest.fixture(scope="module")
@@ -153,3 +155,38 @@ def test_an_older_run_on_one_graph_keeps_its_head(tmp_path: Path, benchmark: gna
         content = {**facts, "task": task, "splits": {"train": {"graphs": graphs}}}
         (tmp_path / "data.json").write_text(json.dumps(content))
         assert find_earlier_input(tmp_path) == options
+
+
+def test_networks_on_one_graph_are_shallow_and_may_propagate(benchmark: gnas.Benchmark) -> None:
+    space = CandidateSpace(SearchSpace(variant="bare"), benchmark.task, 4, 0.01, 50_000, dropout=0.5)
+    gcn = space.hand_made()[0].architecture
+    assert gcn == HandMade("gcn", 2, options={"original": True})
+    assert {one.architecture.num_layers for one in space.hand_made() if isinstance(one.architecture, HandMade)} == {2}
+    assert space.depths == (1, 2, 3, 4)
+    assert space.branches.space.stack.propagation == (10, 0)
+    third = propose_candidate(space, [], set(), 2, 0)
+    assert third is not None
+    assert isinstance(third.architecture, Genotype)
+    assert (third.architecture.stack.propagation, len(third.architecture)) == (10, 1)
+    assert third.channels > 0
+
+
+def test_without_dropout_one_graph_is_like_others(benchmark: gnas.Benchmark) -> None:
+    space = CandidateSpace(SearchSpace(variant="bare"), benchmark.task, 4, 0.01, 50_000)
+    assert HandMade("gcn", 4) in [one.architecture for one in space.hand_made()]
+    assert (space.depths, space.branches.space.stack.propagation, space.derive()) == ((2, 4, 6, 8), (0,), [])
+    assert hand_made("gcn", benchmark, 4).architecture == HandMade("gcn", 4)
+    assert hand_made("gcn", benchmark, 4, dropout=0.5).architecture.options == {"original": True}
+
+
+def test_dropout_of_a_sparse_input_keeps_its_mean() -> None:
+    x = torch.zeros(400, 50)
+    x[:, :3] = 2.0
+    dropped = drop_entries(x, 0.5)
+    assert set(dropped.unique().tolist()) == {0.0, 4.0}
+    assert (dropped[:, 3:] == 0).all()
+    assert dropped[:, :3].mean().item() == pytest.approx(2.0, rel=0.1)
+
+
+def test_a_budget_makes_no_very_wide_gcn_of_few_columns(benchmark: gnas.Benchmark) -> None:
+    assert baselines.build("gcn", benchmark.task, num_layers=2, budget=100_000, original=True).channels == 256

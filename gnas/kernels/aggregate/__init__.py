@@ -21,6 +21,7 @@ __all__ = [
     "AGGREGATORS",
     "IMPLEMENTATIONS",
     "aggregate",
+    "convolve",
     "edge_scores",
     "implementation",
     "inverse_degree",
@@ -47,6 +48,14 @@ def inverse_degree(neighbors: Neighbors, dtype: torch.dtype) -> Tensor:
 def symmetric_scales(neighbors: Neighbors, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """1/root of what each sender sends and of what each receiver gets, as columns: those of GCN, without self loops."""
     return _column(neighbors.back_ptr.diff(), dtype).rsqrt(), _column(neighbors.degree(), dtype).rsqrt()
+
+
+def convolve(x: Tensor, neighbors: Neighbors) -> Tensor:
+    """The propagation of GCN with self loops, ``[nodes, C] -> [nodes, C]``; on undirected graphs PyG's ``gcn_norm``."""
+    sent = (neighbors.back_ptr.diff() + 1).to(x.dtype).rsqrt()[:, None]
+    received = (neighbors.degree() + 1).to(x.dtype).rsqrt()[:, None]
+    message = x * sent
+    return (aggregate(message, neighbors, "sum") + message) * received
 
 
 def _column(degree: Tensor, dtype: torch.dtype) -> Tensor:

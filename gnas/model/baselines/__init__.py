@@ -43,12 +43,16 @@ __all__ = [
     "build",
     "build_recipe",
     "check_name",
+    "usual_depth",
+    "usual_options",
 ]
 
 BASELINES: dict[str, type[Baseline]] = {one.name: one for one in (MLP, GCN, GIN, GraphSage, GAT, GatedGCN, MoNet)}
 
 HAND_MADE: dict[str, Callable[..., GraphModule]] = {**BASELINES, **list_recipes(BASELINES)}
 GROUP = "gnas.baselines"  # of entry points
+ONE_GRAPH_LAYERS = 2
+MOST_WIDTH, ORIGINAL_WIDTH = 4096, 256  # that a budget leads to; few columns and two layers would make GCN's very wide
 
 
 def build(
@@ -88,8 +92,19 @@ def build(
         if model.num_weights() <= 1.15 * budget_for(num_layers):
             return model
     limit = budget_for(num_layers) if budget is None else budget
-    width = width_for(limit, lambda channels: make(task, channels, num_layers, **options))
+    most = ORIGINAL_WIDTH if options.get("original") else MOST_WIDTH
+    width = width_for(limit, lambda channels: make(task, channels, num_layers, **options), limit=most)
     return make(task, width, num_layers, dropout, **options)
+
+
+def usual_depth(task: Task, num_layers: int, dropout: float) -> int:
+    """``num_layers``; with dropout on one graph at most two: deeper networks learn its few labels by heart."""
+    return min(num_layers, ONE_GRAPH_LAYERS) if task.of_one_graph and dropout else num_layers
+
+
+def usual_options(name: str, task: Task, dropout: float) -> dict[str, Any]:
+    """Arguments of a baseline's class that the task decides: with dropout on one graph, GCN is that of its authors."""
+    return {"original": True} if name == "gcn" and task.of_one_graph and dropout else {}
 
 
 def check_name(name: str) -> str:

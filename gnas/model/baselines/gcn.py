@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnas.errors import choose
+from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch, Neighbors
-from gnas.kernels.aggregate import aggregate, inverse_degree, symmetric_scales
+from gnas.kernels.aggregate import aggregate, convolve, inverse_degree, symmetric_scales
 from gnas.model.baselines.base import Baseline, stack
 from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
@@ -23,6 +23,10 @@ class GCN(Baseline):
     No self loops are added. On an undirected graph this is PyG's ``GCNConv(add_self_loops=False)``; on a directed one
     senders are scaled by their out-degree, as in the benchmark. ``normalization="mean"`` takes the mean over neighbours
     instead, :math:`D_{in}^{-1} A`: the benchmark's first GCN, the one behind the figures that the paper quotes.
+
+    ``original=True`` is the network of the authors, with which one graph is trained: the maps of the encoder, of ``num_layers -
+    2`` layers and of the head, each with a propagation over self loops too, ReLU and dropout between them; no batch norm and no
+    residual. Up to the place of the biases this is a stack of PyG's ``GCNConv``. It needs targets of nodes with a linear head.
     """
 
     name = "gcn"
@@ -35,18 +39,31 @@ class GCN(Baseline):
         num_layers: int = 4,
         dropout: float = 0.0,
         normalization: str = "symmetric",
+        original: bool = False,
     ) -> None:
         choose(normalization, NORMALIZATIONS, "normalization")
-        layers = stack(num_layers, lambda _: GCNLayer(channels, dropout))
-        super().__init__(task, channels, layers, dropout, normalization=normalization)
-        self.normalization = normalization
+        if original and not (task.of_one_graph and normalization == "symmetric"):
+            raise InputError("gcn original=True needs targets of nodes, a linear head and normalization symmetric")
+        options: dict[str, Any] = {"original": True} if original else {"normalization": normalization}
+        make = (lambda _: nn.Linear(channels, channels)) if original else (lambda _: GCNLayer(channels, dropout))
+        layers = stack(num_layers, make)
+        super().__init__(task, channels, layers[2:] if original else layers, dropout, num_layers=num_layers, **options)
+        self.normalization, self.original, self.dropout, self.num_layers = normalization, original, dropout, num_layers
 
     def run(self, batch: GraphBatch) -> Tensor:
         h = self.encoder(batch)
+        if self.original:
+            return self._run_original(h, batch)
         sent, received = self.scales(batch.neighbors, h)
         for layer in self.layers:
             h = layer(h, batch, sent, received)
         return self.head(h, batch)
+
+    def _run_original(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        h = F.relu(convolve(h, batch.neighbors)) if self.num_layers > 1 else h
+        for layer in self.layers:
+            h = F.relu(convolve(layer(F.dropout(h, self.dropout, self.training)), batch.neighbors))
+        return convolve(self.head(h, batch), batch.neighbors)
 
     def scales(self, neighbors: Neighbors, h: Tensor) -> tuple[Tensor | None, Tensor]:
         """What a node's message and what its sum of messages are multiplied by, as columns of ``h``'s type."""
