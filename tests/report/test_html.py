@@ -95,7 +95,7 @@ def test_a_real_job(real: Path) -> None:
     path = write_report(real)
     found = page(path)
     assert path == real / "report.html"
-    assert found.count("table", "sortable") == 3
+    assert found.count("table", "sortable") == 4
     assert "a note" in found.words
     assert path.stat().st_size < 500_000
     assert all(file.stat().st_mtime_ns == time for file, time in before.items())
@@ -190,7 +190,7 @@ def test_runs_compared(tmp_path: Path) -> None:
     assert "zinc: all networks" in words
     assert "mnist: all networks" in words
     assert found.count("figure", "cell") == 9
-    assert found.count("table", "sortable") == 3
+    assert found.count("table", "sortable") == 6
     with pytest.raises(InputError, match="at least one"):
         compare_report([], tmp_path / "none.html")
 
