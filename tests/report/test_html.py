@@ -190,7 +190,7 @@ def test_runs_compared(tmp_path: Path) -> None:
     assert "zinc: all networks" in words
     assert "mnist: all networks" in words
     assert found.count("figure", "cell") == 9
-    assert found.count("table", "sortable") == 6
+    assert found.count("table", "sortable") == 3
     with pytest.raises(InputError, match="at least one"):
         compare_report([], tmp_path / "none.html")
 
