@@ -1,16 +1,21 @@
 """What do rich atoms, bonds, encodings and descriptors add to a network, and how does a random forest do on the same splits?
 
     python benchmarks/inputs.py --data FOLDER                   # FOLDER has esol.csv, freesolv.csv, ...; an hour on 2 cores
-    python benchmarks/inputs.py --data FOLDER --pack DIR        # only prepare: one file per dataset and split
+    python benchmarks/inputs.py --data FOLDER --pack DIR        # only prepare: two files per dataset and split
     python benchmarks/inputs.py --packed DIR --device cuda      # train what was prepared, on a machine without RDKit
     python benchmarks/inputs.py --data FOLDER --forest          # only the forest
-    python benchmarks/inputs.py --data FOLDER --encodings none size,degree walks edge_walks auto --epochs 20 --splits 0 1 \\
-        --datasets esol freesolv bace MUTAG PROTEINS            # what each encoding adds; TU folders are found in FOLDER too
+    python benchmarks/inputs.py --data FOLDER --encodings none size,degree walks,edge_walks auto --networks gin gine gatedgcn \\
+        --datasets freesolv MUTAG PROTEINS zinc cluster-mini pattern-mini --graphs 400 --epochs 30    # what each encoding adds
 
-Three splits of each dataset: random for regression, by scaffold for classes. Inputs: ``element`` (one column per atom, no
-bonds, no encodings), ``rich`` (eight columns per atom, four per bond, encodings by rule) and ``descriptors`` (rich, and
-RDKit's 2D descriptors at the read-out). With ``--encodings``, all columns and each of these encodings in turn. The epoch is
-chosen by validation. The forest has 500 trees on RDKit's 2D descriptors of the same training rows and chooses nothing.
+Three splits of each dataset: random for regression, by scaffold for classes, whose metric is ROC-AUC. Inputs: ``tokens`` (that
+of gnas 0.1: one token per atom, which is the element with its charge and the hydrogens written in brackets, no bonds, size and
+degree), ``element`` (the element of each atom, no bonds, no encodings), ``rich`` (eight columns per atom, four per bond,
+encodings by rule) and ``descriptors`` (rich, and RDKit's 2D descriptors at the read-out). The epoch is chosen by validation.
+The forest has 500 trees on RDKit's 2D descriptors of the same training rows and chooses nothing.
+
+With ``--encodings``, all columns and each of these encodings in turn. Datasets may also be folders of TU files below FOLDER
+(split by class 60/20/20, ROC-AUC) and built-in names. ``--graphs N`` takes at most N graphs for train and half as many for
+validation and test. Each split has its own seed of training.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ import argparse
 import csv
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -42,8 +48,8 @@ from gnas.training.train import train_seeds
 
 COLUMNS = ("dataset", "metric", "split", "input", "network", "weights", "val", "test", "seconds")
 REGRESSION, CLASSES = ("esol", "freesolv"), ("bace", "clintox", "tox21")
-INPUTS = ("element", "rich", "descriptors")
-NETWORKS = {"gin": 4, "gatedgcn": 4}
+INPUTS = ("tokens", "element", "rich", "descriptors")
+NETWORKS, LAYERS = ("gin", "gatedgcn"), 4
 SPLITS = ("train", "val", "test")
 
 
@@ -60,34 +66,59 @@ def main() -> None:
                 table = write_split(chosen.data / f"{dataset}.csv", split, chosen.work)
                 if not chosen.pack:
                     rows.add(dataset=dataset, split=split, **measure_forest(table))
-            file = (chosen.packed or chosen.pack or chosen.work) / f"{dataset}-{split}.safetensors"
+            place = chosen.packed or chosen.pack or chosen.work
+            file, tokens = (place / f"{dataset}-{split}{kind}.safetensors" for kind in ("", "-tokens"))
             if chosen.packed is None and not chosen.forest:
-                save_benchmark(gnas.load(table, name=dataset, descriptors="rdkit", encodings="none"), file)
-            for name in () if chosen.pack or chosen.forest else INPUTS:
-                benchmark = reduce_input(load_benchmark(file), name)
+                about = {"name": dataset, "metric": metric_of(dataset)}
+                save_benchmark(gnas.load(table, descriptors="rdkit", encodings="none", **about), file)
+                save_benchmark(gnas.load(table, atoms="tokens", edges="none", structure="auto", **about), tokens)
+            for name in () if chosen.pack or chosen.forest else chosen.inputs:
+                benchmark = load_benchmark(tokens) if name == "tokens" else reduce_input(load_benchmark(file), name)
                 for network in chosen.networks:
-                    rows.add(dataset=dataset, split=split, input=name, **measure_network(benchmark, network, chosen))
+                    found = measure_network(benchmark, network, chosen, chosen.seeds)
+                    rows.add(dataset=dataset, split=split, input=name, **found)
+
+
+def metric_of(dataset: str) -> str:
+    """The metric that selects and is compared with that of the forest."""
+    return "mae" if dataset in REGRESSION else "roc_auc"
 
 
 def compare_encodings(chosen: argparse.Namespace, rows: Rows) -> None:
     """A row for each dataset, split, encoding and network."""
-    for dataset in chosen.datasets:
-        for split in chosen.splits:
+    for split in chosen.splits:
+        for dataset in chosen.datasets:
             file = (chosen.packed or chosen.pack or chosen.work) / f"{dataset}-{split}-plain.safetensors"
             if chosen.packed is None:
-                save_benchmark(load_plain(chosen, dataset, split), file)
+                save_benchmark(take_part(load_plain(chosen, dataset, split), chosen.graphs, split), file)
             for encodings in () if chosen.pack else chosen.encodings:
                 benchmark = with_encodings(load_benchmark(file), encodings, None)
                 for network in chosen.networks:
-                    found = measure_network(benchmark, network, chosen)
+                    found = measure_network(benchmark, network, chosen, [seed + split for seed in chosen.seeds])
                     rows.add(dataset=dataset, split=split, input=f"all columns, {encodings}", **found)
 
 
 def load_plain(chosen: argparse.Namespace, dataset: str, split: int) -> Benchmark:
-    """All columns without encodings; splits of TU folders are stratified."""
-    if (chosen.data / dataset).is_dir():
-        return gnas.load(chosen.data / dataset, name=dataset, split="stratified", seed=split)
-    return gnas.load(write_split(chosen.data / f"{dataset}.csv", split, chosen.work), name=dataset)
+    """All columns without encodings: of a TU folder, a table of SMILES, or a built-in benchmark with its own split."""
+    folder, table = chosen.data / dataset, chosen.data / f"{dataset}.csv"
+    if (folder / f"{dataset}_A.txt").is_file():
+        fractions = (0.6, 0.2, 0.2)
+        return gnas.load(folder, name=dataset, split="stratified", fractions=fractions, seed=split, metric="roc_auc")
+    if table.is_file():
+        return gnas.load(write_split(table, split, chosen.work), name=dataset, metric=metric_of(dataset))
+    return gnas.load(dataset, edges="auto", data_root=chosen.data)
+
+
+def take_part(benchmark: Benchmark, most: int | None, seed: int) -> Benchmark:
+    """At most so many graphs for train and half as many for validation and test, drawn from the seed."""
+    if most is None:
+        return benchmark
+    drawn = np.random.RandomState(seed)
+    parts = {}
+    for name, graphs in benchmark.splits().items():
+        order = drawn.permutation(len(graphs))[: most if name == "train" else most // 2]
+        parts[name] = graphs.select(np.sort(order))
+    return replace(benchmark, **parts)
 
 
 def reduce_input(benchmark: Benchmark, name: str) -> Benchmark:
@@ -132,16 +163,24 @@ def targets_of(table: Path) -> list[str]:
         return [name for name in next(csv.reader(file)) if name not in ("smiles", "split")]
 
 
-def measure_network(benchmark: Benchmark, network: str, chosen: argparse.Namespace) -> dict[str, object]:
+def measure_network(
+    benchmark: Benchmark, network: str, chosen: argparse.Namespace, seeds: Sequence[int]
+) -> dict[str, object]:
     """One hand-made network, trained from each seed."""
     task = benchmark.task
-    made = HandMade(network, NETWORKS[network], budget=chosen.budget)
+    made = HandMade(network, LAYERS, budget=chosen.budget)
     config = TrainConfig(
-        epochs=chosen.epochs, batch_size=32, optimizer="adamw", weight_decay=1e-5, schedule="cosine", warmup=5, clip=1.0
+        epochs=chosen.epochs,
+        batch_size=chosen.batch,
+        optimizer="adamw",
+        weight_decay=1e-5,
+        schedule="cosine",
+        warmup=5,
+        clip=1.0,
     )
     started = time.perf_counter()
-    build = partial(build_network, made, task, dropout=0.1)
-    trained = train_seeds(build, benchmark, config, chosen.seeds, device=chosen.device)
+    build = partial(build_network, made, task, dropout=chosen.dropout)
+    trained = train_seeds(build, benchmark, config, seeds, device=chosen.device)
     return {
         "metric": task.metric,
         "network": network,
@@ -200,13 +239,17 @@ def arguments() -> argparse.Namespace:
     words.add_argument("--pack", type=Path, help="prepare files here and train nothing")
     words.add_argument("--packed", type=Path, help="train the files that --pack prepared")
     words.add_argument("--forest", action="store_true", help="only the forest")
+    words.add_argument("--inputs", nargs="+", choices=INPUTS, default=INPUTS)
     words.add_argument("--encodings", nargs="+", default=[], help="only these encodings, with all columns")
     words.add_argument("--work", type=Path, default=Path("inputs-work"), help="folder of the tables with a split")
     words.add_argument("--datasets", nargs="+", default=[*REGRESSION, *CLASSES])
     words.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2])
-    words.add_argument("--networks", nargs="+", default=list(NETWORKS))
+    words.add_argument("--networks", nargs="+", default=NETWORKS)
     words.add_argument("--seeds", nargs="+", type=int, default=[41])
     words.add_argument("--epochs", type=int, default=100)
+    words.add_argument("--batch", type=int, default=32)
+    words.add_argument("--dropout", type=float, default=0.1)
+    words.add_argument("--graphs", type=int, help="with --encodings: take at most so many for train")
     words.add_argument("--budget", type=int, default=100_000, help="weights of a network")
     words.add_argument("--threads", type=int, default=1)
     chosen = words.parse_args()

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import shutil
 import statistics
 
 import pytest
@@ -16,9 +17,11 @@ from gnas.data import load
 from gnas.errors import Interrupted
 from gnas.folds import compare_folds, count_folds, search_folds
 from gnas.jobs import open_runner
+from gnas.report.examples import find_examples
 from gnas.report.html import write_report
-from gnas.run.leaderboard import Leaderboard
-from gnas.run.models import best_fold, load_model
+from gnas.run.leaderboard import Leaderboard, Row
+from gnas.run.models import best_fold, default_network, load_model
+from gnas.run.record import read_run
 from gnas.run.settings import Settings
 from gnas.workflow import hand_made
 
@@ -113,3 +116,53 @@ def test_the_command(tmp_path, monkeypatch):
     refused = CliRunner().invoke(app, ["compare", "cluster-mini", "--baselines", "gcn", *words])
     assert refused.exit_code == 2
     assert "splits of its own; --folds needs your own data" in refused.output
+
+
+def test_a_network_that_some_folds_lack_is_not_ranked():
+    def row(name, mean, val, found=False):
+        return Row(name, mean, 0.0, 1, val, 10, 1, 1.0, 1.0, found, remark=f"rate {mean}")
+
+    boards = [
+        Leaderboard("paths", "mae", (row("gcn", 0.1, 0.3), row("gnas", 0.4, 0.2, True), row("gin", 0.9, 0.2))),
+        Leaderboard("paths", "mae", (row("gat", 0.3, 0.5), row("gnas", 0.6, 0.4, True), row("gin", 0.5, 0.6))),
+    ]
+    rows = Leaderboard.over_folds(boards).rows
+    assert [(one.name, one.folds) for one in rows] == [
+        ("gnas", 2),
+        ("hand-made", 2),
+        ("gin", 2),
+        ("gcn", 1),
+        ("gat", 1),
+    ]
+    assert rows[1].mean == pytest.approx(0.6)  # gin in the first fold, gat in the second, by validation
+    assert rows[0].remark == "settings differ between the folds"
+    assert rows[3].remark == "in 1 of 2 folds: not ranked"
+
+
+def test_the_default_network_is_one_of_all_folds(searched, tmp_path):
+    """A network that one fold alone has is not handed back, however good it is there."""
+    folder = tmp_path / "run"
+    shutil.copytree(searched[0].folder, folder)
+    for fold in (2, 3):
+        shutil.rmtree(folder / f"fold-{fold}" / "trained" / "gcn")
+    for result in (folder / "fold-1" / "trained" / "gcn").rglob("result.json"):
+        result.write_text(json.dumps(json.loads(result.read_text()) | {"val": 0.0}))
+    assert default_network(folder) == "gnas"
+
+
+def test_the_report_draws_examples_of_the_fold_that_predicts(tmp_path):
+    """The rows of its test split are found in the data of its own fold."""
+    rows = "".join(f"{'C' * (i % 6 + 1)}{'O' * (i % 2)},{i % 6 + i % 2 / 2}\n" for i in range(24))
+    (tmp_path / "m.csv").write_text("smiles,y\n" + rows)
+    (tmp_path / "run").mkdir()
+    settings = SETTINGS.changed({"data": {"folds": 3}})
+    search_folds(lambda fold: load(tmp_path / "m.csv", folds=3, fold=fold), 3, settings, tmp_path / "run")
+    (tmp_path / "run" / "command.json").write_text(json.dumps({"dataset": str(tmp_path / "m.csv")}))
+    for fold in (1, 2, 3):  # whichever fold predicts
+        for training in (tmp_path / "run").glob("fold-*/trained/*/*/result.json"):
+            mine = f"fold-{fold}" in training.parts
+            training.write_text(json.dumps(json.loads(training.read_text()) | {"val": 0.0 if mine else 9.0}))
+        found = find_examples(read_run(tmp_path / "run"))
+        assert found is not None
+        assert not found.note
+        assert all(one.svg and one.smiles for one in (*found.best, *found.worst))

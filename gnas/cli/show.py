@@ -15,9 +15,13 @@ from gnas.strategies.depth import DepthResult
 
 
 def show_leaderboard(screen: Screen, board: Leaderboard) -> None:
-    """Print the leaderboard. Searched networks stand out."""
+    """Print the leaderboard and the other metrics of the test split. Searched networks stand out."""
     screen.say(board.table().to_rich())
     screen.say(f" {board.dataset}, {direction(board.metric)}", style="dim")
+    others = board.metrics_table()
+    if others is not None:
+        screen.say(others.to_rich())
+        screen.say(f" other metrics of the test split; {unit(board.metric)} selects", style="dim")
 
 
 def show_answer(screen: Screen, folder: Path) -> None:

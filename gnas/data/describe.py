@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gnas.data.benchmark import Benchmark
 
 MOST_LINES = 5  # of one section; further ones are counted
+MOST_INFERRED = 8  # the last of these lines is the split
 MOST_FILES = 4
 
 
@@ -49,7 +50,8 @@ class Description:
 
 def _shorten(sections: Iterable[tuple[str, Sequence[str]]]) -> Iterator[tuple[str, str]]:
     for name, lines in sections:
-        shown = lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], f"{len(lines) - MOST_LINES + 1} more"]
+        most = MOST_INFERRED if name == "inferred" else MOST_LINES
+        shown = lines if len(lines) <= most else [*lines[: most - 1], f"{len(lines) - most + 1} more"]
         yield from ((name if number == 0 else "", line) for number, line in enumerate(shown))
 
 

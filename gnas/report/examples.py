@@ -18,10 +18,11 @@ from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.report.graphs import GraphPicture, draw_molecule, layout_graph
 from gnas.report.shapes import to_svg
+from gnas.run import layout
 from gnas.run.folder import FINGERPRINT
 from gnas.run.layout import PREDICTIONS
 from gnas.run.models import find_model
-from gnas.run.record import RunRecord
+from gnas.run.record import RunRecord, read_run_config
 from gnas.run.settings import config_settings, read_command
 
 SHOWN = 4  # rows at each end
@@ -68,7 +69,7 @@ def find_examples(run: RunRecord) -> Examples | None:
     count = min(SHOWN, len(rows) // 2)
     if not count:
         return None
-    benchmark, dataset = _load_data(run)
+    benchmark, dataset = _load_data(run, info.folder)
     draw = None if benchmark is None else _Drawer(benchmark, dataset)
 
     def show(row: _Row) -> Example:
@@ -117,15 +118,20 @@ def _measure(line: Mapping[str, str]) -> tuple[float, str]:
 # -- data ----------------------------------------------------------------------------------------------------------
 
 
-def _load_data(run: RunRecord) -> tuple[Benchmark | None, str]:
-    """The data of a run, if it is where it was and has the fingerprint of the run."""
+def _load_data(run: RunRecord, trained: Path) -> tuple[Benchmark | None, str]:
+    """The data that the network in ``trained`` was tested on, if it is where it was and has the fingerprint of its run.
+
+    Over folds that is the data of the network's own fold.
+    """
+    folds = [fold for fold in layout.list_folds(run.folder).values() if fold in trained.parents]
+    config = read_run_config(folds[0]) if folds else run.config
     splits = (run.data or {}).get("splits") or {}
     if not splits or sum(split.get("nodes", 0) for split in splits.values()) > MOST_NODES:
         return None, ""
     try:
-        dataset, settings = str(read_command(run.folder).get("dataset", "")), config_settings(run.config)
+        dataset, settings = str(read_command(run.folder).get("dataset", "")), config_settings(config)
         benchmark = load(dataset, **(settings.data if settings is not None else {}))
-        return (benchmark if benchmark.fingerprint == run.config.get(FINGERPRINT) else None), dataset
+        return (benchmark if benchmark.fingerprint == config.get(FINGERPRINT) else None), dataset
     except (InputError, OSError, TypeError, KeyError):
         return None, ""
 

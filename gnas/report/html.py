@@ -109,6 +109,7 @@ def render_run(run: RunRecord, refresh: float = 0) -> str:
         moments=[{"drawings": frame.drawings, "text": frame.text} for frame in frames.frames],
         keys=draw_keys(run.genotype),
         board=run.leaderboard.table() if run.leaderboard else None,
+        metrics=run.leaderboard.metrics_table() if run.leaderboard else None,
         strategies=run.strategies.table() if run.strategies else None,
         trainings=trainings_table(run) if run.trainings else None,
         ensemble=ensemble_table(run) if run.ensemble else None,
@@ -133,6 +134,7 @@ def render_comparison(runs: list[RunRecord]) -> str:
             "answer": describe_run(run),
             "cells": draw_cells(run.genotype),
             "board": run.leaderboard.table() if run.leaderboard else None,
+            "metrics": run.leaderboard.metrics_table() if run.leaderboard else None,
         }
         for run in runs
     ]

@@ -58,8 +58,9 @@ def train_html(result: TrainResult) -> str:
 
 
 def leaderboard_html(board: Leaderboard) -> str:
-    """The leaderboard as a table. Networks that a search found are bold."""
-    return board.table().to_html()
+    """The leaderboard and the other metrics as tables. Networks that a search found are bold."""
+    others = board.metrics_table()
+    return board.table().to_html() + (others.to_html() if others is not None else "")
 
 
 def discovery_html(found: Discovery) -> str:

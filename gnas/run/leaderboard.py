@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,8 @@ from gnas.files import write_atomic, write_json
 from gnas.model.task import higher_is_better
 from gnas.run.table import Column, Table, show_count
 from gnas.run.words import direction, duration, format_metric, format_spread, unit
+
+HAND_MADE = "hand-made"  # over folds: the row of the best hand-made network of each fold
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Row:
     @staticmethod
     def over_folds(rows: Sequence[Row]) -> Row:
         """The row of one network over several folds, from its row in each of them."""
-        means = [row.mean for row in rows]
+        means, remarks = [row.mean for row in rows], {row.remark for row in rows} - {""}
         return replace(
             rows[0],
             mean=statistics.fmean(means),
@@ -67,7 +69,7 @@ class Row:
             depth=round(statistics.fmean(row.depth for row in rows)),
             seconds_per_epoch=statistics.fmean(row.seconds_per_epoch for row in rows),
             seconds=sum(row.seconds for row in rows),
-            remark="; ".join(dict.fromkeys(row.remark for row in rows if row.remark)),
+            remark=remarks.pop() if len(remarks) == 1 else "settings differ between the folds" if remarks else "",
             folds=len(rows),
             members=round(statistics.fmean(row.members for row in rows)),
             metrics=average_metrics([{"metrics": row.metrics} for row in rows]),
@@ -105,6 +107,10 @@ def average_metrics(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str,
             if None not in every:
                 means.setdefault(split, {})[name] = statistics.fmean(every)
     return means
+
+
+def _test_metric(name: str) -> Callable[[Row], float | None]:
+    return lambda row: row.metrics.get("test", {}).get(name)
 
 
 def describe_lag(results: Sequence[Mapping[str, Any]]) -> str:
@@ -150,28 +156,64 @@ class Leaderboard:
             Column[Row]("total time", "seconds", duration),
             Column[Row]("found", "found", csv_only=True),
             Column[Row]("remark", "remark", optional=True),
+            *(Column[Row](f"test_{name}", _test_metric(name), csv_only=True) for name in self.other_metrics),
         )
         over = "folds" if any(row.folds for row in self.rows) else "seeds"
         caption = (
             f"Test {label}: {direction(metric)}. Mean ± standard deviation over the {over}, at the epoch with the best "
-            "validation metric. Other metrics are in leaderboard.json."
+            "validation metric."
         )
         return Table(columns, self.rows, caption, lambda row: row.found, columns[1].name, higher_is_better(metric))
 
+    @property
+    def other_metrics(self) -> tuple[str, ...]:
+        """The metrics of the test split that a row has, without the one that selects."""
+        names = dict.fromkeys(name for row in self.rows for name in row.metrics.get("test", {}))
+        return tuple(name for name in names if name != self.metric)
+
+    def metrics_table(self) -> Table[Row] | None:
+        """All metrics of the test split, one row per network; None if there is only the one that selects."""
+        if not self.other_metrics:
+            return None
+        columns = [
+            Column[Row](unit(name), _test_metric(name), partial(format_metric, name), align="right")
+            for name in self.other_metrics
+        ]
+        over = "folds" if any(row.folds for row in self.rows) else "seeds"
+        caption = (
+            f"Other metrics of the test split, means over the {over}. {unit(self.metric)} selects; those of validation are in "
+            "leaderboard.json."
+        )
+        return Table((Column[Row]("network", "name"), *columns), self.rows, caption, lambda row: row.found)
+
     @staticmethod
     def over_folds(boards: Sequence[Leaderboard]) -> Leaderboard:
-        """One leaderboard from those of the folds: the mean and the spread over the folds for every network."""
-        first = boards[0]
-        rows: dict[str, list[Row]] = {}
+        """One leaderboard from those of the folds: the mean and the spread over the folds for every network.
+
+        A race may train another hand-made network in each fold. A network that some folds lack has no rank: its folds may
+        be the easy ones. It stands below the others, and the row ``hand-made`` takes from each fold the hand-made network
+        that is best on validation there.
+        """
+        first, rows = boards[0], dict[str, list[Row]]()
+        sign = -1 if higher_is_better(first.metric) else 1
         for row in (row for board in boards for row in board.rows):
             rows.setdefault(row.name, []).append(row)
-        merged = sorted(
-            map(Row.over_folds, rows.values()), key=lambda row: row.mean, reverse=higher_is_better(first.metric)
-        )
-        return replace(first, rows=tuple(merged))
+        ranked = [Row.over_folds(one) for one in rows.values() if len(one) == len(boards)]
+        partly = [Row.over_folds(one) for one in rows.values() if len(one) < len(boards)]
+        if any(not (row.found or row.members) for row in partly):
+            made = [[row for row in board.rows if not (row.found or row.members)] for board in boards]
+            if all(made):
+                best = [min(one, key=lambda row: sign * row.val) for one in made]
+                ranked.append(
+                    replace(Row.over_folds(best), name=HAND_MADE, remark="in each fold the best on validation")
+                )
+        ranked.sort(key=lambda row: sign * row.mean)
+        below = [replace(row, remark=f"in {row.folds} of {len(boards)} folds: not ranked") for row in partly]
+        return replace(first, rows=(*ranked, *below))
 
     def to_markdown(self) -> str:
-        return self.table().to_markdown() + "\n"
+        tables = [table for table in (self.table(), self.metrics_table()) if table is not None]
+        return "\n\n".join(table.to_markdown() for table in tables) + "\n"
 
     def to_csv(self) -> str:
         return self.table().to_csv()

@@ -252,23 +252,27 @@ def find_model(folder: str | Path, name: str | None = None, seed: int | None = N
 def default_network(folder: str | Path, found_only: bool = False, recipes: Collection[str] = ()) -> str:
     """The network to use if none is named: the best by validation, the mean over its seeds and folds, found or hand-made.
 
-    ``found_only`` leaves out hand-made ones, except those that ``recipes`` names. If no training is finished, it is the only
-    network, or ``gnas``.
+    A network that some folds lack is compared with nothing: its folds may be the easy ones. ``found_only`` leaves out
+    hand-made ones, except those that ``recipes`` names. If no training is finished, it is the only network, or ``gnas``.
     """
     path = Path(folder)
     means: dict[str, float] = {}
+    folds: dict[str, int] = {}
     parts = list(layout.list_folds(path).values()) or [path]
     names = sorted({name for part in parts for name in layout.list_networks(part)})
     for name in names:
         trainings = [layout.list_trainings(part, name) for part in parts]
-        results = [one for part in trainings for one in _read_results(part).values()]
+        by_part = [_read_results(part) for part in trainings]
+        results = [one for part in by_part for one in part.values()]
         hand_made = any(_is_hand_made(one, recipes) for part in trainings for one in part.values())
         if results and not (found_only and hand_made):
             sign = 1 if higher_is_better(results[0].metric) else -1
             mean = sign * statistics.fmean(float(result.val) for result in results)
             means[name] = mean if mean == mean else -math.inf
+            folds[name] = sum(map(bool, by_part))
     if not means:
         return names[0] if len(names) == 1 else "gnas"
+    means = {name: mean for name, mean in means.items() if folds[name] == max(folds.values())}
     return max(sorted(means, key=lambda name: name != "gnas"), key=lambda name: means[name])
 
 

@@ -60,6 +60,25 @@ def test_the_same_molecule_has_the_same_prediction(tmp_path):
     assert not torch.equal(mirrored, second[1:2])  # stereo counts
 
 
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """A network with random weights that reads atoms, bonds, walks and descriptors, and its benchmark."""
+    table = tmp_path_factory.mktemp("molecules") / "m.csv"
+    table.write_text("smiles,y\n" + "".join(f"{t},{i / 3}\n" for i, t in enumerate(MOLECULES)))
+    b = load_own(table, encodings="auto", descriptors="rdkit")
+    torch.manual_seed(0)
+    return build("gatedgcn", b.task, num_layers=2, budget=6000), b
+
+
+@given(st.sampled_from(MOLECULES), st.lists(st.integers(0, 10**6), min_size=3, max_size=3), st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_any_smiles_of_a_molecule_has_its_prediction(network, text, seeds, hydrogens):
+    model, b = network
+    texts = [text, *(write_otherwise(text, seed, hydrogens, False) for seed in seeds)]
+    found = infer(model, encode_graphs(texts, b.encoding, b.task).graphs)
+    torch.testing.assert_close(found, found[:1].expand_as(found), msg=str(texts))
+
+
 def test_columns_are_those_of_rdkit():
     for text in MOLECULES[:20]:
         table = featurise_smiles([text])

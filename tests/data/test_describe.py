@@ -60,3 +60,16 @@ def test_notebooks_show_a_table_of_plain_text():
     assert "&lt;script&gt;" in page
     assert "<script>" not in page
     assert load_own(path_graphs(9))._repr_html_().startswith("<b>graphs (PyG objects)</b><table>")
+
+
+def test_the_split_is_always_shown(tmp_path):
+    """Labels with blanks have the most inferred lines, and the split is the last of them."""
+    rows = "".join(f"{'C' * (1 + i % 7)},{i % 2},{'' if i == 3 else int(i % 3 == 0)}\n" for i in range(60))
+    (tmp_path / "m.csv").write_text("smiles,a,b\n" + rows)
+    lines = load_own(tmp_path / "m.csv").describe().splitlines()
+    assert any(line.strip() == "split: random (0.8, 0.1, 0.1) of graphs by seed 0" for line in lines)
+    assert len(lines) <= 24
+    assert (
+        "graph level: the table has the target y"
+        in load_own(["C" * (1 + i % 7) for i in range(60)], y=list(range(60))).describe()
+    )

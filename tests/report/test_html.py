@@ -95,7 +95,7 @@ def test_a_real_job(real: Path) -> None:
     path = write_report(real)
     found = page(path)
     assert path == real / "report.html"
-    assert found.count("table", "sortable") == 3
+    assert found.count("table", "sortable") == 4
     assert "a note" in found.words
     assert path.stat().st_size < 500_000
     assert all(file.stat().st_mtime_ns == time for file, time in before.items())

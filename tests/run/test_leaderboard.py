@@ -34,3 +34,18 @@ def test_files_can_be_read_again(tmp_path: Path) -> None:
 def test_percent_has_two_digits() -> None:
     row = replace(ROWS[0], mean=86.804, std=0.1)
     assert Leaderboard("pattern", "class_accuracy", (row,)).table().texts()[0][1] == "86.80 ± 0.10"
+
+
+def test_other_metrics_are_a_table_of_their_own_and_columns_of_the_csv(tmp_path: Path) -> None:
+    alone = Leaderboard("zinc", "mae", ROWS)
+    assert alone.metrics_table() is None
+    gcn = replace(ROWS[1], metrics={"test": {"mae": 0.459, "rmse": 0.61234, "r2": 0.8}, "val": {"rmse": 0.7}})
+    board = replace(alone, rows=(replace(ROWS[0], metrics={"test": {"mae": 0.276, "r2": 0.9}}), gcn))
+    others = board.metrics_table()
+    assert others is not None
+    assert others.headings() == ("network", "R²", "RMSE")
+    assert others.texts() == [("gnas | mine", "0.9000", "–"), ("gcn", "0.8000", "0.6123")]
+    board.save(tmp_path)
+    assert (tmp_path / "leaderboard.md").read_text().count("\n|---") == 2
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "leaderboard.csv").read_text())))
+    assert [(row["test_r2"], row["test_rmse"]) for row in rows] == [("0.9", ""), ("0.8", "0.61234")]

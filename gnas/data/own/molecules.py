@@ -129,12 +129,12 @@ def _explain_targets(table: Table, names: Sequence[str], options: ReadOptions) -
     """How the targets were found, for the description."""
     if not names:
         return ()
-    found = (f"graph level: {table.file} has the target {', '.join(names)}",)
+    found = (f"graph level: {table.file or 'the table'} has the target {', '.join(names)}",)
     if options.target or names == list(table.target_names) or len(names) == 1 or any(map(TARGET.fullmatch, names)):
         return found
     return (
         *found,
-        f"{len(names)} targets: all columns of {table.file} that hold 0, 1 and blanks; target=NAME picks some",
+        f"{len(names)} targets: all columns of {table.file or 'the table'} that hold 0, 1 and blanks; target=NAME picks some",
     )
 
 
