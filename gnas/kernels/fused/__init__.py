@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from gnas.kernels.fused import torch_gates, torch_norm
 from gnas.kernels.fused.choice import implementation, uses_kernels
-from gnas.kernels.fused.joined import Around, draw_seeds, feed_forward, joins, linear
+from gnas.kernels.fused.joined import Around, draw_seeds, feed_forward, gated_sum, has_kernels, joins, linear
 from gnas.kernels.fused.products import product
 
 __all__ = [
@@ -31,6 +31,8 @@ __all__ = [
     "draw_seeds",
     "feed_forward",
     "gate",
+    "gated_sum",
+    "has_kernels",
     "implementation",
     "joins",
     "linear",

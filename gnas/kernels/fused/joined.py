@@ -43,10 +43,15 @@ ALONE = Around()
 
 def joins(*tensors: Tensor) -> bool:
     """Whether :func:`linear` serves these rows: few of them, on a GPU, in float32."""
+    return all(0 < t.size(-2) <= MOST_ROWS for t in tensors) and has_kernels(*tensors)
+
+
+def has_kernels(*tensors: Tensor) -> bool:
+    """Whether there are kernels for these tensors: on a GPU, in float32."""
     first = tensors[0]
     if torch.compiler.is_compiling() or torch.is_autocast_enabled(first.device.type):
         return False
-    return uses_kernels(first) and all(t.dtype == torch.float32 and 0 < t.size(-2) <= MOST_ROWS for t in tensors)
+    return uses_kernels(first) and all(t.dtype == torch.float32 for t in tensors)
 
 
 def draw_seeds(count: int, like: Tensor) -> Sequence[Tensor]:
@@ -73,8 +78,31 @@ def feed_forward(
     return out
 
 
+def gated_sum(relation: Tensor, value: Tensor, near: Neighbors, mean: bool) -> Tensor:
+    """Values of senders through the gates of their edges, sigmoid(relation), summed at each receiver, where ``has_kernels``.
+
+    ``relation`` is ``[edges, channels]``, ``value`` ``[nodes, channels]``. ``mean``: divided by the sum of the gates + 1e-6.
+    """
+    out: Tensor = _GatedSum.apply(relation.contiguous(), value.contiguous(), near, mean)  # type: ignore[no-untyped-call]
+    return out
+
+
 def _kernels() -> ModuleType:
     return importlib.import_module("gnas.kernels.fused.triton_linear")
+
+
+class _GatedSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, relation: Tensor, value: Tensor, near: Neighbors, mean: bool) -> Tensor:  # type: ignore[override]
+        ctx.module, ctx.near = importlib.import_module("gnas.kernels.fused.triton_senders"), near
+        out, gates = ctx.module.forward(relation, value, near, mean)
+        ctx.save_for_backward(relation, value, out, gates)
+        return out  # type: ignore[no-any-return]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        return *ctx.module.backward(grad.contiguous(), *ctx.saved_tensors, ctx.near), None, None
 
 
 class _Linear(torch.autograd.Function):

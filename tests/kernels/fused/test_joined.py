@@ -72,6 +72,21 @@ def test_ends_of_edges(relu: bool, both: bool) -> None:
     assert_near(gradients(out[:, :real], used), gradients(wanted[:, :real], used), 1e-5)
 
 
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize("channels", [5, 70])
+def test_senders_through_gates(channels: int, mean: bool) -> None:
+    near = padded_edges().to(DEVICE)
+    edges, real = near.source.numel(), int(near.ptr[-1])
+    relation, value = leaves((edges, channels), (6, channels))
+    gate = torch.sigmoid(relation[:real])
+    target, nothing = near.target[:real].long(), torch.zeros(6, channels, device=DEVICE)
+    wanted = nothing.index_add(0, target, gate * value.index_select(0, near.source[:real]))
+    wanted = wanted / (nothing.index_add(0, target, gate) + 1e-6) if mean else wanted
+    out = fused.gated_sum(relation, value, near, mean)
+    assert_near(out, wanted, 1e-5)
+    assert_near(gradients(out, [relation, value]), gradients(wanted, [relation, value]), 1e-5)
+
+
 @pytest.mark.parametrize("rows", [3, 130])
 def test_feed_forward(rows: int) -> None:
     h, first, bias, second, second_bias = leaves((1, rows, 6), (1, 6, 12), (1, 1, 12), (1, 12, 6), (1, 1, 6))
