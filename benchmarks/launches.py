@@ -48,11 +48,12 @@ class Launches(TorchDispatchMode):
         self.seen: collections.Counter[str] = collections.Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = str(func)
+        name, result = str(func), func(*args, **(kwargs or {}))
+        nothing = isinstance(result, torch.Tensor) and not result.numel()
         views = any(one.alias_info is not None and not one.alias_info.is_write for one in func._schema.returns)
-        if not views and not any(word in name for word in FREE) and not name.startswith("gnas."):
+        if not views and not nothing and not any(word in name for word in FREE) and not name.startswith("gnas."):
             self.seen[name.removeprefix("aten.")] += 1
-        return func(*args, **(kwargs or {}))
+        return result
 
 
 def count(case: str, seeds: int = 1) -> collections.Counter[str]:

@@ -90,35 +90,44 @@ class Cell(nn.Module):
             edges: The edges of ``batch``, if the caller has them.
             e: The state of the edges, ``[edges, channels]`` or ``[1, channels]``.
         """
-        related = self._relate(x, batch, edges, e) if self.messages or self.updates_edges else None
+        related, x = self._relate(x, batch, edges, e) if self.messages or self.updates_edges else (None, x)
         nodes = self.walk(x, batch, weights, related)
-        out = self._fuse([nodes[j] for j in self.outputs])
+        out, x = self._fuse([nodes[j] for j in self.outputs], x)
         dropped = self.config.dropout > 0 and self.training
+        drops: tuple[fused.Drop, ...] = ()
+        if dropped and self.norm is not None and not self.config.slope and self.norm.can_drop(out):
+            drops, dropped = fused.draw_drops(self.config.dropout, 3, out), False
         added = self.config.residual and not dropped  # by the norm itself
-        out = self._activated(out, batch.node_mask, x if added else None).squeeze(0)
+        out = self._activated(out, batch.node_mask, x if added else None, *drops[:1]).squeeze(0)
         out = F.dropout(out, self.config.dropout) if dropped else out
         out = x + out if self.config.residual and not added else out
-        out = out if self.ffn is None else self.ffn(out, batch.node_mask)
-        return out, self._updated(e, related)
+        out = out if self.ffn is None else self.ffn(out, batch.node_mask, drops[1:])
+        return out, self._updated(e if related is None else related.e, related)
 
-    def _fuse(self, branches: list[Tensor]) -> Tensor:
-        """The linear maps of the outputs, ``[1, nodes, channels]``."""
+    def _fuse(self, branches: list[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+        """The linear maps of the outputs, ``[1, nodes, channels]``, and ``x`` for whoever else reads it."""
         second = self.fuse_second
         if fused.joins(*branches):
             apart = self.config.fusion == "concat" and len(branches) <= 2
             inputs = branches if apart else [self._fused(branches)]
             around = fused.Around(relu=second is not None)
-            out = fused.linear([one[None] for one in inputs], self.fuse.weight, self.fuse.bias, around)
+            given = ([one[None] for one in inputs], self.fuse.weight, self.fuse.bias, around)
+            if inputs[0] is x:
+                out, x = fused.linear_through(*given)
+                x = x.squeeze(0)
+            else:
+                out = fused.linear(*given)
         else:
             out = self.fuse(self._fused(branches)[None])
             out = out if second is None else F.relu(out)
-        return out if second is None else second(out)
+        return out if second is None else second(out), x
 
-    def _relate(self, x: Tensor, batch: GraphBatch, edges: Edges | None, e: Tensor | None) -> Related:
-        """What the messages read of the edges."""
-        edges = Edges.of(batch) if edges is None else edges
-        r = None if self.relation is None else self.relation(x, edges, e)
-        return Related(edges, r, e)
+    def _relate(self, x: Tensor, batch: GraphBatch, edges: Edges | None, e: Tensor | None) -> tuple[Related, Tensor]:
+        """What the messages read of the edges, and ``x`` for whoever else reads it."""
+        edges, r = Edges.of(batch) if edges is None else edges, None
+        if self.relation is not None:
+            r, x, e = self.relation(x, edges, e)
+        return Related(edges, r, e), x
 
     def _updated(self, e: Tensor | None, related: Related | None) -> Tensor | None:
         """The state of the edges after this cell."""
@@ -147,11 +156,13 @@ class Cell(nn.Module):
         """The stages, first to last."""
         return cast("list[Stage]", list(self.stages))
 
-    def _activated(self, out: Tensor, mask: Tensor | None, before: Tensor | None) -> Tensor:
+    def _activated(
+        self, out: Tensor, mask: Tensor | None, before: Tensor | None, drop: fused.Drop = fused.NO_DROP
+    ) -> Tensor:
         """Norm and activation of ``[1, nodes, channels]``, added to ``before``."""
         norm = self.norm
         if norm is not None and fused.serves(self.training) and not self.config.slope:
-            return norm.relu_mix(out, mask, None, self.alone, [] if before is None else [before])
+            return norm.relu_mix(out, mask, None, self.alone, [] if before is None else [before], drop=drop)
         out = out if norm is None else norm(out, mask)
         out = F.leaky_relu(out, self.config.slope) if self.config.slope else F.relu(out)
         return out if before is None else before + out

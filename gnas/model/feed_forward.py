@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnas.kernels import fused
-from gnas.model.stacked import BatchNorm
+from gnas.model.stacked import BatchNorm, as_stack
 
 
 class FeedForward(nn.Module):
@@ -22,19 +22,16 @@ class FeedForward(nn.Module):
         self.norm = BatchNorm(channels) if norm else None
         self.dropout = dropout
 
-    def forward(self, h: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(self, h: Tensor, mask: Tensor | None, drops: tuple[fused.Drop, ...] = ()) -> Tensor:
+        """``drops``: dropout after each of the two, if it was drawn already."""
         if fused.joins(h):
-            out = self._joined(h)
+            rate = self.dropout if self.training else 0.0
+            maps = (as_stack(self.first), as_stack(self.second))
+            out = fused.feed_forward(h[None], *maps, drops or fused.draw_drops(rate, 2, h)).squeeze(0)
         else:
             hidden = self._dropped(F.relu(self.first(h)))
             out = h + self._dropped(self.second(hidden))
         return out if self.norm is None else self.norm.plain(out, mask)
-
-    def _joined(self, h: Tensor) -> Tensor:
-        """The same up to the norm, as one function."""
-        maps = ((one.weight.t()[None], one.bias.view(1, 1, -1)) for one in (self.first, self.second))
-        drop = self.dropout if self.training else 0.0
-        return fused.feed_forward(h[None], *maps, drop, fused.draw_seeds(2, h) if drop else ()).squeeze(0)
 
     def _dropped(self, h: Tensor) -> Tensor:
         return F.dropout(h, self.dropout, self.training) if self.dropout else h

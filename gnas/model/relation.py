@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from gnas.kernels import fused
 from gnas.model.edges import Edges
-from gnas.model.stacked import apply_linear
+from gnas.model.stacked import apply_through
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,12 @@ class Relation(nn.Module):
         self.nodes = nn.Linear(channels, 2 * channels)  # A and B in one product
         self.edges = nn.Linear(channels, channels, bias=False) if edge_state else None
 
-    def forward(self, x: Tensor, edges: Edges, e: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, edges: Edges, e: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+        """``r``, and ``x`` and ``e`` for whoever else reads them."""
         if self.edges is not None and e is not None and edges.have(e) and fused.joins(x, e):
-            both = apply_linear(self.nodes, x, fused.Around())
-            return apply_linear(self.edges, e, fused.Around(ends=both, neighbors=edges.neighbors))
+            both, x = apply_through(self.nodes, x, fused.Around())
+            r, e = apply_through(self.edges, e, fused.Around(ends=both, neighbors=edges.neighbors))
+            return r, x, e
         receiver, sender = self.nodes(x).chunk(2, dim=1)
         r = edges.at_targets(receiver) + edges.at_sources(sender)
-        return r if self.edges is None or e is None else r + self.edges(e)
+        return r if self.edges is None or e is None else r + self.edges(e), x, e

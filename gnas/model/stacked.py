@@ -42,8 +42,18 @@ class StackedLinear(nn.Module):
 
 def apply_linear(linear: nn.Linear, h: Tensor, around: fused.Around) -> Tensor:
     """A linear map of ``[rows, in]`` and what is ``around`` it, where ``fused.joins(h)``."""
-    bias = None if linear.bias is None else linear.bias.view(1, 1, -1)
-    return fused.linear([h[None]], linear.weight.t()[None], bias, around).squeeze(0)
+    return fused.linear([h[None]], *as_stack(linear), around).squeeze(0)
+
+
+def apply_through(linear: nn.Linear, h: Tensor, around: fused.Around) -> tuple[Tensor, Tensor]:
+    """The same, and ``h`` for whoever else reads it (``fused.linear_through``)."""
+    out, h = fused.linear_through([h[None]], *as_stack(linear), around)
+    return out.squeeze(0), h.squeeze(0)
+
+
+def as_stack(linear: nn.Linear) -> tuple[Tensor, Tensor | None]:
+    """Weight and bias of a stack of one."""
+    return linear.weight.t()[None], None if linear.bias is None else linear.bias.view(1, 1, -1)
 
 
 class StackedBatchNorm(nn.Module):
@@ -91,19 +101,26 @@ class StackedBatchNorm(nn.Module):
         targets: fused.Groups,
         before: Sequence[Tensor] = (),
         relu: bool = True,
+        drop: fused.Drop = fused.NO_DROP,
     ) -> Tensor:
         """Norm, ReLU and the weighted sum into targets, as one function; ``relu=False``: without ReLU.
 
         In training it has its own backward pass, in evaluation none (``fused.serves``). ``before`` has one tensor per
-        target, to which the result is added.
+        target, to which the result is added. ``drop``: dropout before that, where :meth:`can_drop`.
         """
         if distributed.norms_are_shared():
             with torch.autocast(y.device.type, enabled=False):
                 normal = StackedBatchNorm.forward(self, y, mask)
                 mixed = _mixed(F.relu(normal) if relu else normal, weights, targets)
             return mixed + torch.stack(tuple(before)) if before else mixed
-        running = fused.Norm(self.running_mean, self.running_var, self.momentum, self.eps, mask, self.tickets, relu)
+        running = fused.Norm(
+            self.running_mean, self.running_var, self.momentum, self.eps, mask, self.tickets, relu, drop
+        )
         return fused.norm_relu_mix(y, self.weight, self.bias, weights, targets, running, before, self.training)
+
+    def can_drop(self, h: Tensor) -> bool:
+        """Whether dropout can be a part of :meth:`relu_mix`."""
+        return fused.has_kernels(h) and not distributed.norms_are_shared()
 
 
 class BatchNorm(StackedBatchNorm):

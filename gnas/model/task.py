@@ -193,11 +193,11 @@ class Task:
         """Additive statistics of one batch: loss, count, metric parts, per-batch metric, batches. See ``summary``."""
         y, mask = self._targets(batch)
         count = mask.sum()
-        parts = self._metric_parts(out, y, mask)
+        parts = self._metric_parts(out, y, mask, count)
         here = self._metric(parts)
-        any_row = (count > 0).to(parts.dtype)
+        any_row = count.clamp_max(1).to(parts.dtype)
         return torch.cat(
-            [(loss.detach() * count)[None], count[None], parts, torch.stack([here * any_row, any_row])]
+            [(loss.detach() * count)[None], count[None], parts, (here * any_row)[None], any_row[None]]
         ).float()
 
     def summary(self, statistics: Tensor) -> dict[str, float]:
@@ -217,18 +217,18 @@ class Task:
     def num_statistics(self) -> int:
         return 4 + (2 * self.num_outputs if self.metric == "class_accuracy" else 2)
 
-    def _metric_parts(self, out: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+    def _metric_parts(self, out: Tensor, y: Tensor, mask: Tensor, count: Tensor) -> Tensor:
         if not self.is_additive:
-            return torch.stack([mask.sum() * torch.nan, mask.sum()])
+            return torch.stack([count * torch.nan, count])
         if self.kind == "regression":
             error = self.prediction(out) - y
             error = error.abs() if self.metric == "mae" else error.square()
-            return torch.stack([(error * mask).sum(), mask.sum()]).detach()
+            return torch.stack([(error * mask).sum(), count]).detach()
         if self.kind == "multilabel":
-            return torch.stack([(((out > 0) == (y > 0.5)) * mask).sum(), mask.sum()])
+            return torch.stack([(((out > 0) == (y > 0.5)) * mask).sum(), count])
         right = (out.argmax(-1) == y).to(mask.dtype) * mask
         if self.metric == "accuracy":
-            return torch.stack([right.sum(), mask.sum()])
+            return torch.stack([right.sum(), count])
         zeros = torch.zeros(self.num_outputs, device=out.device, dtype=mask.dtype)
         target = y.long()
         return torch.cat([zeros.index_add(0, target, right), zeros.index_add(0, target, mask)])
@@ -239,7 +239,9 @@ class Task:
             # A class with no row in these statistics has recall 0, as in the benchmark this metric comes from.
             return 100 * (right / count.clamp_min(1)).mean()
         value = parts[0] / parts[1].clamp_min(1)
-        return {"rmse": value.sqrt(), "accuracy": 100 * value}.get(self.metric, value)
+        if self.metric == "rmse":
+            return value.sqrt()
+        return 100 * value if self.metric == "accuracy" else value
 
     def known_targets(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """Targets ``[rows]`` (classes) or ``[rows, targets]``, and a float of 1 for each entry that counts."""
@@ -255,9 +257,14 @@ class Task:
             return torch.where(keep, y, torch.zeros_like(y)), keep.float()
         y = (y if y.is_floating_point() else y.float()).reshape(y.size(0), -1)
         # Entries that do not count can hold any value, even NaN, and 0 * NaN is NaN. NaN as a single target is an error.
-        known = ~torch.isnan(y) if self.num_outputs > 1 else torch.ones_like(y, dtype=torch.bool)
-        known = known if keep is None else known & keep[:, None]
-        return torch.where(known, y, torch.zeros_like(y)), known.float()
+        known = ~torch.isnan(y) if self.num_outputs > 1 else None
+        if keep is not None:
+            known = keep[:, None] if known is None else known & keep[:, None]
+        return (
+            (y, torch.ones_like(y, dtype=torch.float32))
+            if known is None
+            else (torch.where(known, y, 0.0), known.to(torch.float32))
+        )
 
     def _standardised(self, y: Tensor) -> Tensor:
         if not self._scaled:

@@ -39,7 +39,8 @@ class JointAdam(_plain(torch.optim.Optimizer)):  # type: ignore[misc]
         eps: float = 1e-8,
     ) -> None:
         options = {"betas": betas, "eps": eps, "weight_decay": weight_decay, "decoupled_weight_decay": decoupled}
-        super().__init__(weights, {"lr": rate, **options})
+        # The last two say in a saved state where the counts of steps belong: on the device.
+        super().__init__(weights, {"lr": rate, **options, "fused": True, "capturable": True})
         self.joined: list[nn.Parameter] = []
 
     @torch.no_grad()
@@ -126,14 +127,15 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def restore(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Load a saved state. A learning rate that is a tensor is changed in place, because a recorded step reads it."""
-    rates = [group["lr"] for group in optimizer.param_groups]
+    """Load a saved state. A learning rate that is a tensor is changed in place, because a recorded step reads it.
+
+    The other options stay: an optimiser of another device may have saved the state.
+    """
+    options = [{name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups]
     optimizer.load_state_dict(state)
-    for group, rate in zip(optimizer.param_groups, rates, strict=True):
-        if isinstance(rate, Tensor):
-            group["lr"] = rate.fill_(float(group["lr"]))
-        else:
-            group["lr"] = float(group["lr"])
+    for group, own in zip(optimizer.param_groups, options, strict=True):
+        rate, saved = own.pop("lr"), float(group["lr"])
+        group.update(own, lr=rate.fill_(saved) if isinstance(rate, Tensor) else saved)
 
 
 def clear_state(optimizer: torch.optim.Optimizer) -> None:

@@ -222,3 +222,17 @@ def test_norms(call, tmp_path: Path) -> None:
     ]
     assert all(0 <= float(row[name]) <= 100 for row in found for name in ("train", "running", "precise"))
     assert all(int(row["weights"]) <= 15000 for row in found)
+
+
+@pytest.mark.slow
+def test_launches() -> None:
+    """The kernels of a step stay few. It counts launches of Triton's kernels: a process of its own."""
+    pytest.importorskip("triton.backends.nvidia", reason="needs Triton with its NVIDIA backend")
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / "launches.py", "--top", "0"], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    counts = {line.split(":")[0]: int(line.split()[1]) for line in done.stdout.splitlines()}
+    assert counts.keys() == {"zinc-gin+", "zinc-gatedgcn+"}
+    assert all(100 < count < 370 for count in counts.values()), counts

@@ -97,7 +97,8 @@ def level_two(cell: Cell) -> dict[str, tuple[int, dict[str, Tensor]]]:
 
 def walk(cell: Cell, x: Tensor, e: Tensor | None) -> dict[int, Tensor]:
     batch = GraphBatch.from_edges(x, EDGES, edge_attr=e)
-    return cell.walk(x, batch, None, cell._relate(x, batch, None, batch.edge_attr))
+    related, x = cell._relate(x, batch, None, batch.edge_attr)
+    return cell.walk(x, batch, None, related)
 
 
 def test_every_message_has_a_module() -> None:
@@ -166,7 +167,7 @@ def test_the_layer_after_a_cell_and_the_second_linear_map() -> None:
     cell = build("[identity | sum(edge)]", ffn=True, mlp=2).train()
     x, e = values(NODES, 9), values(EDGES.size(1), 10)
     batch = GraphBatch.from_edges(x, EDGES, edge_attr=e)
-    nodes = cell.walk(x, batch, None, cell._relate(x, batch, None, batch.edge_attr))
+    nodes = cell.walk(x, batch, None, cell._relate(x, batch, None, batch.edge_attr)[0])
 
     def normal(h: Tensor, norm: torch.nn.Module) -> Tensor:
         h = (h - h.mean(0)) / (h.var(0, correction=0) + 1e-5).sqrt()

@@ -19,26 +19,41 @@ from torch.autograd.function import once_differentiable
 
 from gnas.kernels.fused import torch_gates, torch_norm
 from gnas.kernels.fused.choice import implementation, uses_kernels
-from gnas.kernels.fused.joined import Around, draw_seeds, feed_forward, joins, linear
+from gnas.kernels.fused.joined import (
+    Around,
+    Drop,
+    draw_drops,
+    feed_forward,
+    gated_sum,
+    has_kernels,
+    joins,
+    linear,
+    linear_through,
+)
 from gnas.kernels.fused.products import product
 
 __all__ = [
     "Around",
+    "Drop",
     "GatePlan",
     "Gates",
     "Groups",
     "Norm",
-    "draw_seeds",
+    "draw_drops",
     "feed_forward",
     "gate",
+    "gated_sum",
+    "has_kernels",
     "implementation",
     "joins",
     "linear",
+    "linear_through",
     "norm_relu_mix",
     "product",
     "serves",
 ]
 
+NO_DROP = Drop()
 IDENTITY, SPARSE, DENSE = 0, 1, 2
 CHANNELS = 64  # of one program of the norm's kernels
 
@@ -149,7 +164,7 @@ class Norm:
     """What batch normalisation needs besides weight and bias: running statistics (updated in place) and constants.
 
     ``tickets`` are counters of the kernels, 0 between calls; each norm has its own, so that norms may run at the same time.
-    ``relu`` says whether ReLU follows the norm.
+    ``relu`` says whether ReLU follows the norm, and ``drop`` whether dropout does, where ``has_kernels``.
     """
 
     def __init__(
@@ -161,9 +176,10 @@ class Norm:
         mask: Tensor | None,
         tickets: Tensor,
         relu: bool = True,
+        drop: Drop = NO_DROP,
     ) -> None:
         self.mean, self.var, self.momentum, self.eps, self.mask, self.tickets = mean, var, momentum, eps, mask, tickets
-        self.relu = relu
+        self.relu, self.drop = relu, drop
 
 
 def tickets(operations: int, channels: int) -> int:

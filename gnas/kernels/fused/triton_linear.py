@@ -14,18 +14,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gnas.kernels.fused.triton_norm import _last_of
+from gnas.kernels.fused.triton_norm import _dropped, _last_of
 
 if TYPE_CHECKING:
     from gnas.graph import Neighbors
     from gnas.kernels.fused.joined import Around
-
-
-@triton.jit
-def _dropped(value, seed, place, drop):
-    """Dropout. The numbers are a function of the seed and the place: backward, they are drawn again."""
-    keep = tl.rand(tl.load(seed), place.to(tl.int32)) >= drop
-    return tl.where(keep, value / (1.0 - drop), 0.0)
 
 
 @triton.jit
@@ -111,8 +104,8 @@ def _input_gradient(
         total = tl.dot(left, right, total, input_precision=PRECISION)
     place = (part * count + item).to(tl.int64) * rows * inner + row[:, None] * inner + column[None, :]
     within = here[:, None] & wide[None, :]
-    if ADDED:
-        total += tl.load(added + place, mask=within, other=0.0)
+    if ADDED:  # to the first input
+        total += tl.load(added + place, mask=within & (part == 0), other=0.0)
     tl.store(grad_h + place, total, mask=within)
 
 
@@ -263,10 +256,10 @@ def forward(inputs: Sequence[Tensor], weight: Tensor, bias: Tensor | None, aroun
     out = inputs[0].new_empty(count, rows, outer)
     _linear[(triton.cdiv(rows, SIZES["ROWS"]), triton.cdiv(outer, SIZES["BLOCK"]), count)](
         inputs[0], inputs[-1], weight, bias, around.before, ends, None if near is None else near.target,
-        None if near is None else near.source, around.seed, out,
-        rows, inner, outer, *weight.stride(), 0 if ends is None else ends.stride(0), around.drop,
+        None if near is None else near.source, around.drop.seed, out,
+        rows, inner, outer, *weight.stride(), 0 if ends is None else ends.stride(0), around.drop.rate,
         **SIZES, PARTS=len(inputs), BIAS=bias is not None, BEFORE=around.before is not None,
-        ENDS=0 if ends is None else ends.size(1) // outer, RELU=around.relu, DROP=around.drop > 0, PRECISION=_precision(),
+        ENDS=0 if ends is None else ends.size(1) // outer, RELU=around.relu, DROP=around.drop.rate > 0, PRECISION=_precision(),
     )  # fmt: skip
     return out
 
@@ -281,7 +274,7 @@ def backward(
     added: Tensor | None = None,
     to_input: bool = True,
 ) -> tuple[Tensor | None, Tensor, Tensor | None]:
-    """Gradients of the inputs ``[inputs, count, rows, in]`` (plus ``added``), weight and bias; ``out``: that of ReLU."""
+    """Gradients of the inputs ``[inputs, count, rows, in]`` (``added`` to the first), weight and bias; ``out``: that of ReLU."""
     count, rows, inner = inputs[0].shape
     outer, parts, size, block = weight.size(2), len(inputs), SIZES["ROWS"], SIZES["BLOCK"]
     grad_weight = torch.empty_like(weight)
@@ -296,11 +289,11 @@ def backward(
     partial_bias = None if bias is None else grad.new_empty(tiles * chunks, block)
     programs = tiles * chunks + (count * parts * row_blocks * inner_blocks if to_input else 0)
     _linear_gradients[(programs,)](
-        grad, out, inputs[0], inputs[-1], weight, added, around.seed, grad_h, grad_weight, grad_bias,
+        grad, out, inputs[0], inputs[-1], weight, added, around.drop.seed, grad_h, grad_weight, grad_bias,
         partial, partial_bias, _counters(grad.device),
-        rows, inner, outer, count, *weight.stride(), chunk, chunks, row_blocks, inner_blocks, outer_blocks, around.drop,
+        rows, inner, outer, count, *weight.stride(), chunk, chunks, row_blocks, inner_blocks, outer_blocks, around.drop.rate,
         **SIZES, PARTS=parts, BIAS=bias is not None, ADDED=added is not None,
-        RELU=out is not None, DROP=around.drop > 0, INPUT=to_input, PRECISION=_precision(),
+        RELU=out is not None, DROP=around.drop.rate > 0, INPUT=to_input, PRECISION=_precision(),
     )  # fmt: skip
     return grad_h, grad_weight, grad_bias
 

@@ -34,6 +34,13 @@ def _last_of(tickets, place, count):
 
 
 @triton.jit
+def _dropped(value, seed, place, drop):
+    """Dropout. The numbers are a function of the seed and the place: backward, they are drawn again."""
+    keep = tl.rand(tl.load(seed), place.to(tl.int32)) >= drop
+    return tl.where(keep, value / (1.0 - drop), 0.0)
+
+
+@triton.jit
 def _statistics(
     y, mask, parts, counts, tickets, running_mean, running_var, mean_out, rstd_out, count_out, nodes, channels, chunk,
     momentum, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr, MASKED: tl.constexpr,
@@ -108,11 +115,11 @@ def _statistics(
 
 @triton.jit
 def _apply(
-    y, weight, bias, p, mean, spread, order, ptr, before, out, nodes, channels, eps,
+    y, weight, bias, p, mean, spread, order, ptr, before, seed, out, nodes, channels, eps, drop,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr, ADDED: tl.constexpr, RUNNING: tl.constexpr,
-    RELU: tl.constexpr,
+    RELU: tl.constexpr, DROP: tl.constexpr,
 ):  # fmt: skip
-    """Normalise, ReLU and add up the operations of one target, and what it holds already.
+    """Normalise, ReLU, dropout and add up the operations of one target, and what it holds already.
 
     ``spread`` is 1 / sqrt(variance + eps), or the running variance itself.
     """
@@ -134,21 +141,25 @@ def _apply(
             scale = 1.0 / tl.sqrt(scale + eps)
         scale *= tl.load(weight + place, mask=wide, other=0.0)
         shift = tl.load(bias + place, mask=wide, other=0.0) - tl.load(mean + place, mask=wide, other=0.0) * scale
-        value = tl.load(y + operation.to(tl.int64) * nodes * channels + at, mask=inside, other=0.0).to(tl.float32)
+        own = operation.to(tl.int64) * nodes * channels + at
+        value = tl.load(y + own, mask=inside, other=0.0).to(tl.float32)
         value = value * scale[None, :] + shift[None, :]
         if RELU:
             value = tl.maximum(value, 0.0)
         if WEIGHTED:
             value = value * tl.load(p + operation)
+        if DROP:
+            value = _dropped(value, seed, own, drop)
         total += value
     tl.store(out + whole + at, total, mask=inside)
 
 
 @triton.jit
 def _reduce_gradients(
-    grad, y, weight, bias, p, mean, rstd, target_of, parts, used_parts, tickets, op_tickets, grad_weight, grad_bias, grad_p,
-    nodes, channels, chunk,
+    grad, y, weight, bias, p, mean, rstd, target_of, seed, parts, used_parts, tickets, op_tickets,
+    grad_weight, grad_bias, grad_p, nodes, channels, chunk, drop,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr, WEIGHTED: tl.constexpr, RELU: tl.constexpr,
+    DROP: tl.constexpr,
 ):  # fmt: skip
     """Sums over one chunk of the nodes that the gradient of one operation needs; the last program adds up the chunks."""
     operation, part, chunks, blocks = tl.program_id(2), tl.program_id(0), tl.num_programs(0), tl.num_programs(1)
@@ -169,6 +180,8 @@ def _reduce_gradients(
         at = row[:, None].to(tl.int64) * channels + channel[None, :]
         hat = (tl.load(own + at, mask=inside, other=0.0).to(tl.float32) - centre[None, :]) * inverse[None, :]
         back = tl.load(arriving + at, mask=inside, other=0.0).to(tl.float32)
+        if DROP:
+            back = _dropped(back, seed, operation.to(tl.int64) * nodes * channels + at, drop)
         active = hat * scale[None, :] + shift[None, :]
         passed = tl.where((active > 0) & inside, back, 0.0) if RELU else back
         plain += passed
@@ -207,8 +220,9 @@ def _reduce_gradients(
 
 @triton.jit
 def _apply_gradients(
-    grad, y, mask, weight, bias, p, mean, rstd, count, target_of, grad_weight, grad_bias, out, nodes, channels,
+    grad, y, mask, weight, bias, p, mean, rstd, count, target_of, seed, grad_weight, grad_bias, out, nodes, channels, drop,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr, MASKED: tl.constexpr, RELU: tl.constexpr,
+    DROP: tl.constexpr,
 ):  # fmt: skip
     """Gradient of one operation's linear output."""
     operation = tl.program_id(2)
@@ -226,6 +240,8 @@ def _apply_gradients(
     hat = (value - tl.load(mean + place, mask=wide, other=0.0)[None, :]) * inverse[None, :]
     arriving = grad + tl.load(target_of + operation).to(tl.int64) * nodes * channels
     back = tl.load(arriving + at, mask=inside, other=0.0).to(tl.float32)
+    if DROP:
+        back = _dropped(back, seed, base + at, drop)
     if WEIGHTED:
         back = back * tl.load(p + operation)
     passed = tl.where(hat * scale[None, :] + shift[None, :] > 0, back, 0.0) if RELU else back
@@ -290,8 +306,9 @@ def _applied(
     _, nodes, channels = y.shape
     out = y.new_empty(targets.count, nodes, channels)
     _apply[(triton.cdiv(nodes, APPLY["ROWS"]), triton.cdiv(channels, APPLY["BLOCK"]), targets.count)](
-        y, weight, bias, p, mean, spread, targets.order, targets.ptr, before, out, nodes, channels, norm.eps,
-        WEIGHTED=p is not None, ADDED=before is not None, RUNNING=running, RELU=norm.relu, **APPLY,
+        y, weight, bias, p, mean, spread, targets.order, targets.ptr, before, norm.drop.seed, out, nodes, channels, norm.eps,
+        norm.drop.rate, WEIGHTED=p is not None, ADDED=before is not None, RUNNING=running, RELU=norm.relu,
+        DROP=norm.drop.rate > 0, **APPLY,
     )  # fmt: skip
     return out
 
@@ -310,11 +327,13 @@ def norm_backward(
     parts = y.new_empty(operations, chunks, 2, channels, dtype=torch.float32)
     used = None if p is None else y.new_empty(operations, blocks, chunks, dtype=torch.float32)
     _reduce_gradients[(chunks, blocks, operations)](
-        grad, y, weight, bias, p, mean, rstd, targets.of, parts, used, counters, counters[operations * blocks :],
-        grad_weight, grad_bias, grad_p, nodes, channels, size, WEIGHTED=p is not None, RELU=norm.relu, **REDUCE,
+        grad, y, weight, bias, p, mean, rstd, targets.of, norm.drop.seed, parts, used, counters,
+        counters[operations * blocks :], grad_weight, grad_bias, grad_p, nodes, channels, size, norm.drop.rate,
+        WEIGHTED=p is not None, RELU=norm.relu, DROP=norm.drop.rate > 0, **REDUCE,
     )  # fmt: skip
     _apply_gradients[(triton.cdiv(nodes, APPLY["ROWS"]), triton.cdiv(channels, APPLY["BLOCK"]), operations)](
-        grad, y, mask, weight, bias, p, mean, rstd, count, targets.of, grad_weight, grad_bias, grad_y,
-        nodes, channels, WEIGHTED=p is not None, MASKED=mask is not None, RELU=norm.relu, **APPLY,
+        grad, y, mask, weight, bias, p, mean, rstd, count, targets.of, norm.drop.seed, grad_weight, grad_bias, grad_y,
+        nodes, channels, norm.drop.rate, WEIGHTED=p is not None, MASKED=mask is not None, RELU=norm.relu,
+        DROP=norm.drop.rate > 0, **APPLY,
     )  # fmt: skip
     return grad_y, grad_weight, grad_bias, grad_p

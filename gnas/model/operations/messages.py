@@ -113,7 +113,11 @@ class GatedMessage(Message):
         self.value = StackedLinear(count, channels, channels)
 
     def reduced(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
-        edges, values, gate = related.edges, self.value(h), torch.sigmoid(related.relation())
+        edges, values, relation = related.edges, self.value(h), related.relation()
+        alone = wanted[0] if len(set(wanted)) == len(values) == 1 else None
+        if alone in ((0, "sum"), (0, "mean")) and fused.has_kernels(relation, values):
+            return {alone: fused.gated_sum(relation, values.squeeze(0), edges.neighbors, alone[1] == "mean")}
+        gate = torch.sigmoid(relation)
         found: dict[Wanted, Tensor] = {}
         if sums := [one for one in wanted if one[1] in WEIGHTED]:
             columns, stack = _scaled_values(values, sums, related)

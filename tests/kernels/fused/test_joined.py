@@ -15,6 +15,7 @@ import gnas
 from gnas.data.graph_encodings import with_encodings
 from gnas.kernels import fused
 from gnas.model import baselines
+from gnas.model.stacked import BatchNorm
 from gnas.training.store import GraphStore
 
 DEVICE = "cpu" if INTERPRETED else "cuda"
@@ -72,11 +73,26 @@ def test_ends_of_edges(relu: bool, both: bool) -> None:
     assert_near(gradients(out[:, :real], used), gradients(wanted[:, :real], used), 1e-5)
 
 
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize("channels", [5, 70])
+def test_senders_through_gates(channels: int, mean: bool) -> None:
+    near = padded_edges().to(DEVICE)
+    edges, real = near.source.numel(), int(near.ptr[-1])
+    relation, value = leaves((edges, channels), (6, channels))
+    gate = torch.sigmoid(relation[:real])
+    target, nothing = near.target[:real].long(), torch.zeros(6, channels, device=DEVICE)
+    wanted = nothing.index_add(0, target, gate * value.index_select(0, near.source[:real]))
+    wanted = wanted / (nothing.index_add(0, target, gate) + 1e-6) if mean else wanted
+    out = fused.gated_sum(relation, value, near, mean)
+    assert_near(out, wanted, 1e-5)
+    assert_near(gradients(out, [relation, value]), gradients(wanted, [relation, value]), 1e-5)
+
+
 @pytest.mark.parametrize("rows", [3, 130])
 def test_feed_forward(rows: int) -> None:
     h, first, bias, second, second_bias = leaves((1, rows, 6), (1, 6, 12), (1, 1, 12), (1, 12, 6), (1, 1, 6))
     wanted = h + F.relu(h @ first + bias) @ second + second_bias
-    out = fused.feed_forward(h, (first, bias), (second, second_bias), 0.0, ())
+    out = fused.feed_forward(h, (first, bias), (second, second_bias), (fused.NO_DROP,) * 2)
     used = [h, first, bias, second, second_bias]
     assert_near(out, wanted, 1e-5)
     assert_near(gradients(out, used), gradients(wanted, used), 1e-5)
@@ -85,9 +101,9 @@ def test_feed_forward(rows: int) -> None:
 def test_dropout() -> None:
     """A kept value is scaled; backward, the same ones are kept; another seed keeps others."""
     h, weight, bias = leaves((1, 200, 20), (1, 20, 30), (1, 1, 30))
-    seeds = fused.draw_seeds(2, h)
+    drops = fused.draw_drops(0.25, 2, h)
     plain = h @ weight + bias
-    found = [fused.linear([h], weight, bias, fused.Around(drop=0.25, seed=seed)) for seed in (*seeds, seeds[0])]
+    found = [fused.linear([h], weight, bias, fused.Around(drop=drop)) for drop in (*drops, drops[0])]
     assert torch.equal(found[0], found[2])
     assert not torch.equal(found[0], found[1])
     kept = found[0] != 0
@@ -97,8 +113,28 @@ def test_dropout() -> None:
     used = [h, weight, bias]
     assert_near(gradients(found[0], used), gradients(wanted, used), 1e-4)
     plain = h @ weight + bias
-    relu = fused.linear([h], weight, bias, fused.Around(relu=True, drop=0.25, seed=seeds[0]))
+    relu = fused.linear([h], weight, bias, fused.Around(relu=True, drop=drops[0]))
     assert_near(gradients(relu, used), gradients(F.relu(plain) * kept / 0.75, used), 1e-4)
+
+
+def test_dropout_after_a_norm() -> None:
+    """It is that of the same norm without dropout, for the values that are kept; what the result is added to is whole."""
+    norm = shake(BatchNorm(20)).to(DEVICE)
+    h, before = leaves((200, 20), (200, 20))
+    mask = torch.arange(200, device=DEVICE) < 190
+    (drop,) = fused.draw_drops(0.25, 1, h)
+
+    def run(drop: fused.Drop, before: list[Tensor]) -> Tensor:
+        return norm.relu_mix(h[None], mask, None, norm.alone, before, drop=drop).squeeze(0)
+
+    assert norm.can_drop(h)
+    out, plain = run(drop, [before]), run(fused.NO_DROP, [])
+    kept = (run(drop, []) != 0) | (plain == 0)
+    assert 0.7 < kept[plain != 0].float().mean() < 0.8
+    used = [h, before, norm.weight, norm.bias]
+    wanted = plain * kept / 0.75 + before
+    assert_near(out, wanted, 1e-5)
+    assert_near(gradients(out[:190], used), gradients(wanted[:190], used), 1e-4)
 
 
 @pytest.mark.parametrize("name", ["gin+", "gatedgcn+", "pna+", "gatv2"])
