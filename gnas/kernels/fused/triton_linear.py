@@ -113,10 +113,13 @@ def _input_gradient(
 def _weight_gradient(
     program, grad, out, h, h_more, seed, grad_weight, grad_bias, parts, bias_parts, tickets,
     rows, inner, outer, w_count, w_in, w_out, chunk, chunks, inner_blocks, outer_blocks, drop,
-    BLOCK: tl.constexpr, DEPTH: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr,
-    DROP: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK: tl.constexpr, DEPTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr,
+    RELU: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """A tile of the gradient of the weight, and of the bias: a sum over one chunk of the rows; the last adds them up."""
+    """A tile of the gradient of the weight, and of the bias: a sum over one chunk of the rows; the last adds them up.
+
+    It reads all sums at once: one after the other, each would wait for memory.
+    """
     which = program % chunks
     tile = program // chunks
     block = tile % outer_blocks
@@ -144,52 +147,57 @@ def _weight_gradient(
         total = tl.dot(left, right, total, input_precision=PRECISION)
     square = tl.arange(0, BLOCK)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
     first = parts + tile.to(tl.int64) * chunks * BLOCK * BLOCK
-    first_bias = bias_parts + tile * chunks * BLOCK + tl.arange(0, BLOCK) if BIAS else bias_parts
+    first_bias = bias_parts + tile * chunks * BLOCK if BIAS else bias_parts
     tl.store(first + which * BLOCK * BLOCK + square, total)
     if BIAS:
-        tl.store(first_bias + which * BLOCK, tl.sum(plain, 0))
+        tl.store(first_bias + which * BLOCK + tl.arange(0, BLOCK), tl.sum(plain, 0))
     if _last_of(tickets, tile, chunks):
-        added = tl.zeros((BLOCK, BLOCK), tl.float32)
-        for k in range(chunks):
+        summed = tl.arange(0, CHUNKS)
+        counts = (summed < chunks)[:, None]
+        for line in tl.static_range(0, BLOCK, 8):  # 8 rows of the tile, with those of all chunks
+            flat = line * BLOCK + tl.arange(0, 8 * BLOCK)
             # Past the first-level cache: others wrote these.
-            added += tl.load(first + k * BLOCK * BLOCK + square, cache_modifier=".cg")
-        at = item * w_count + (part * inner + across[:, None]) * w_in + column[None, :] * w_out
-        tl.store(grad_weight + at, added, mask=deep[:, None] & wide[None, :])
+            values = tl.load(
+                first + summed[:, None] * BLOCK * BLOCK + flat[None, :], mask=counts, other=0.0, cache_modifier=".cg"
+            )
+            into, out_of = level * BLOCK + flat // BLOCK, block * BLOCK + flat % BLOCK
+            at = item * w_count + (part * inner + into) * w_in + out_of * w_out
+            tl.store(grad_weight + at, tl.sum(values, 0), mask=(into < inner) & (out_of < outer))
         if BIAS:  # noqa: SIM102 (known while compiling, the next one is not)
             if (level == 0) & (part == 0):
-                summed = tl.zeros((BLOCK,), tl.float32)
-                for k in range(chunks):
-                    summed += tl.load(first_bias + k * BLOCK, cache_modifier=".cg")
-                tl.store(grad_bias + item * outer + column, summed, mask=wide)
+                at = first_bias + summed[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+                values = tl.load(at, mask=counts, other=0.0, cache_modifier=".cg")
+                tl.store(grad_bias + item * outer + column, tl.sum(values, 0), mask=wide)
 
 
 @triton.jit
 def _linear_gradients(
     grad, out, h, h_more, weight, added, seed, grad_h, grad_weight, grad_bias, parts, bias_parts, tickets,
-    rows, inner, outer, count, w_count, w_in, w_out, chunk, chunks, row_blocks, inner_blocks, outer_blocks, drop,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, DEPTH: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr,
-    ADDED: tl.constexpr, RELU: tl.constexpr, DROP: tl.constexpr, INPUT: tl.constexpr, PRECISION: tl.constexpr,
+    rows, inner, outer, count, w_count, w_in, w_out, chunk, chunks, row_blocks, input_blocks, inner_blocks, outer_blocks, drop,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, DEPTH: tl.constexpr, TILE: tl.constexpr, CHUNKS: tl.constexpr,
+    PARTS: tl.constexpr, BIAS: tl.constexpr, ADDED: tl.constexpr, RELU: tl.constexpr, DROP: tl.constexpr,
+    INPUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The gradients of the input, the weight and the bias. The first programs compute the input's, the others the weight's."""
     program = tl.program_id(0)
     if INPUT:
-        inputs = count * PARTS * row_blocks * inner_blocks
+        inputs = count * PARTS * row_blocks * input_blocks
         if program < inputs:
             _input_gradient(
                 program, grad, out, weight, added, seed, grad_h, rows, inner, outer, count, w_count, w_in, w_out,
-                row_blocks, inner_blocks, drop, ROWS, BLOCK, DEPTH, PARTS, ADDED, RELU, DROP, PRECISION,
+                row_blocks, input_blocks, drop, ROWS, BLOCK, DEPTH, PARTS, ADDED, RELU, DROP, PRECISION,
             )  # fmt: skip
         else:
             _weight_gradient(
                 program - inputs, grad, out, h, h_more, seed, grad_weight, grad_bias, parts, bias_parts, tickets,
                 rows, inner, outer, w_count, w_in, w_out, chunk, chunks, inner_blocks, outer_blocks, drop,
-                BLOCK, DEPTH, PARTS, BIAS, RELU, DROP, PRECISION,
+                TILE, DEPTH, CHUNKS, PARTS, BIAS, RELU, DROP, PRECISION,
             )  # fmt: skip
     else:
         _weight_gradient(
             program, grad, out, h, h_more, seed, grad_weight, grad_bias, parts, bias_parts, tickets,
             rows, inner, outer, w_count, w_in, w_out, chunk, chunks, inner_blocks, outer_blocks, drop,
-            BLOCK, DEPTH, PARTS, BIAS, RELU, DROP, PRECISION,
+            TILE, DEPTH, CHUNKS, PARTS, BIAS, RELU, DROP, PRECISION,
         )  # fmt: skip
 
 
@@ -226,7 +234,9 @@ def _ends_gradient(
 
 
 SIZES = {"ROWS": 32, "BLOCK": 64, "DEPTH": 32}
+TILE = 32  # of a weight's gradient
 MOST_CHUNKS = 16  # a single program adds them up
+LEAST_ROWS = 64  # of a chunk
 TICKETS = 4096
 _tickets: dict[tuple[torch.device, int], Tensor] = {}
 
@@ -245,8 +255,7 @@ def _precision() -> str:
 
 def fits(count: int, parts: int, inner: int, outer: int) -> bool:
     """Whether there are counters enough for the gradients of such a weight."""
-    block = SIZES["BLOCK"]
-    return count * parts * triton.cdiv(inner, block) * triton.cdiv(outer, block) <= TICKETS
+    return count * parts * triton.cdiv(inner, TILE) * triton.cdiv(outer, TILE) <= TICKETS
 
 
 def forward(inputs: Sequence[Tensor], weight: Tensor, bias: Tensor | None, around: Around) -> Tensor:
@@ -276,23 +285,24 @@ def backward(
 ) -> tuple[Tensor | None, Tensor, Tensor | None]:
     """Gradients of the inputs ``[inputs, count, rows, in]`` (``added`` to the first), weight and bias; ``out``: that of ReLU."""
     count, rows, inner = inputs[0].shape
-    outer, parts, size, block = weight.size(2), len(inputs), SIZES["ROWS"], SIZES["BLOCK"]
+    outer, parts = weight.size(2), len(inputs)
     grad_weight = torch.empty_like(weight)
     grad_bias = None if bias is None else torch.empty_like(bias)
     grad_h = grad.new_empty(parts, count, rows, inner) if to_input else None
-    row_blocks = triton.cdiv(rows, size)
-    inner_blocks, outer_blocks = triton.cdiv(inner, block), triton.cdiv(outer, block)
-    chunk = max(128, triton.next_power_of_2(triton.cdiv(rows, MOST_CHUNKS)))
+    row_blocks, input_blocks = triton.cdiv(rows, SIZES["ROWS"]), triton.cdiv(inner, SIZES["BLOCK"])
+    inner_blocks, outer_blocks = triton.cdiv(inner, TILE), triton.cdiv(outer, TILE)
+    chunk = max(LEAST_ROWS, triton.next_power_of_2(triton.cdiv(rows, MOST_CHUNKS)))
     chunks = triton.cdiv(max(rows, 1), chunk)
     tiles = count * parts * inner_blocks * outer_blocks
-    partial = grad.new_empty(tiles * chunks, block, block)
-    partial_bias = None if bias is None else grad.new_empty(tiles * chunks, block)
-    programs = tiles * chunks + (count * parts * row_blocks * inner_blocks if to_input else 0)
+    partial = grad.new_empty(tiles * chunks, TILE, TILE)
+    partial_bias = None if bias is None else grad.new_empty(tiles * chunks, TILE)
+    programs = tiles * chunks + (count * parts * row_blocks * input_blocks if to_input else 0)
     _linear_gradients[(programs,)](
         grad, out, inputs[0], inputs[-1], weight, added, around.drop.seed, grad_h, grad_weight, grad_bias,
         partial, partial_bias, _counters(grad.device),
-        rows, inner, outer, count, *weight.stride(), chunk, chunks, row_blocks, inner_blocks, outer_blocks, around.drop.rate,
-        **SIZES, PARTS=parts, BIAS=bias is not None, ADDED=added is not None,
+        rows, inner, outer, count, *weight.stride(), chunk, chunks,
+        row_blocks, input_blocks, inner_blocks, outer_blocks, around.drop.rate,
+        **SIZES, TILE=TILE, CHUNKS=triton.next_power_of_2(chunks), PARTS=parts, BIAS=bias is not None, ADDED=added is not None,
         RELU=out is not None, DROP=around.drop.rate > 0, INPUT=to_input, PRECISION=_precision(),
     )  # fmt: skip
     return grad_h, grad_weight, grad_bias
