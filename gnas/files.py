@@ -3,6 +3,7 @@ texts that run nothing in a spreadsheet either."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import errno
 import json
@@ -10,6 +11,7 @@ import os
 import re
 import reprlib
 import secrets
+import shutil
 import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -42,10 +44,30 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and error.filename is None:  # writing and flushing name no file
+            error.filename = str(path)
         raise
     return path
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copy a folder without its hidden files. An error is that of the first file that failed, not a list of all."""
+    failed: list[OSError] = []
+
+    def copy(one: str, other: str) -> str:
+        try:
+            return shutil.copy2(one, other)
+        except OSError as error:
+            failed.append(error)
+            raise
+
+    try:
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*"), copy_function=copy)
+    except shutil.Error as error:
+        raise (failed or [error])[0] from None
 
 
 def check_target(path: str | Path) -> Path:

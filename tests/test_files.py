@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnas.files import format_csv, write_atomic
+from gnas.files import copy_folder, format_csv, write_atomic
 
 
 @pytest.mark.parametrize("content", ["text with ü\n", b"\x00\xff", ""])
@@ -58,6 +58,35 @@ def test_a_disk_that_is_full_in_the_middle(tmp_path: Path, monkeypatch) -> None:
         write_atomic(tmp_path / "file", "new" * 100_000)
     assert (tmp_path / "file").read_text() == "old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace", "open"])
+def test_an_error_of_the_disk_names_the_file(tmp_path: Path, monkeypatch, call: str) -> None:
+    """Writing and flushing fail without a name."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(OSError, match="Input/output error") as said:
+        write_atomic(tmp_path / "file", "new")
+    assert said.value.filename == str(tmp_path / "file")
+
+
+def test_a_folder_whose_copy_fails_names_one_file(tmp_path: Path, monkeypatch) -> None:
+    """The error of shutil is a list of all."""
+    for name in ("one", "two", ".hidden"):
+        write_atomic(tmp_path / "source" / name, name)
+    copied = tmp_path / "whole"
+    copy_folder(tmp_path / "source", copied)
+    assert sorted(os.listdir(copied)) == ["one", "two"]
+
+    def fail(source: str, target: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", target)
+
+    monkeypatch.setattr("shutil.copy2", fail)
+    with pytest.raises(OSError, match=r"^\[Errno 28\] No space left on device: '[^']*/(one|two)'$"):
+        copy_folder(tmp_path / "source", tmp_path / "part")
 
 
 def test_a_reader_sees_the_old_content_or_the_new(tmp_path: Path, monkeypatch) -> None:

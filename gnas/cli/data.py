@@ -103,6 +103,7 @@ def prepare_command(
             device=device,
             workers=workers or os.cpu_count() or 1,
             on_progress=report,
+            must_store=True,
         )
     screen.pair(name, "\n".join([found.source, *found.notes]))
     screen.pair("file", str(found.path) if found.path else "read as it is, no file needed")

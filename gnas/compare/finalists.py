@@ -19,7 +19,7 @@ from gnas import distributed
 from gnas.arch.hand_made import HandMade
 from gnas.compare.networks import Candidate, Training, make_row
 from gnas.data.benchmark import Benchmark
-from gnas.files import dump_config, write_atomic
+from gnas.files import copy_folder, dump_config, write_atomic
 from gnas.formats import add_format
 from gnas.run import checkpoint
 from gnas.run.folder import Run
@@ -108,7 +108,7 @@ def take_over(finalist: Finalist, training: Training, search: Path) -> None:
         return
     temporary = target.with_name(f".{target.name}")
     shutil.rmtree(temporary, ignore_errors=True)
-    shutil.copytree(source, temporary, ignore=lambda _, names: [one for one in names if one.startswith(".")])
+    copy_folder(source, temporary)
     write_atomic(temporary / CONFIG, dump_config(add_format("run", training.settings())))
     shutil.rmtree(target, ignore_errors=True)
     temporary.rename(target)

@@ -41,7 +41,10 @@ def write_report(folder: str | Path, *, out: str | Path | None = None, refresh: 
     'report.html'
     """
     run = read_run(folder)
-    return write_atomic(_target(out, run.folder), render_run(run, refresh))
+    page = render_run(run, refresh)
+    if not run.folder.is_dir():  # it must not come back with a page alone
+        raise InputError(f"{run.folder}: the folder was removed while its report was made")
+    return write_atomic(_target(out, run.folder), page)
 
 
 def compare_report(folders: Sequence[str | Path], out: str | Path) -> Path:

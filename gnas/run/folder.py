@@ -25,7 +25,7 @@ except ImportError:  # not a Unix system: folders are locked by leases
 from gnas import distributed
 from gnas.arch.architecture import Architecture, load_genotype
 from gnas.arch.genotype import Genotype
-from gnas.errors import InputError
+from gnas.errors import InputError, RunError
 from gnas.files import check_inside, dump_config, open_regular, write_atomic, write_json
 from gnas.formats import add_format
 from gnas.leases import FileSlot, Held, Lease
@@ -78,12 +78,22 @@ def _lock_folder(folder: Path) -> Lock:
                 break
             return lock
         except OSError as error:
-            if layout.lacks_flock(error):
+            if not layout.is_held(error):
                 lock.close()
-                return _lease_folder(slot)
+                if layout.lacks_flock(error):
+                    return _lease_folder(slot)
+                raise
             time.sleep(0.01 if attempt < LOCK_TRIES - 1 else 0)
     lock.close()
     raise Locked(f"{folder}: another process is working in this run folder")
+
+
+def _is_there(lock: IO[str], path: Path) -> bool:
+    """Whether an open file still lies at its path."""
+    try:
+        return os.path.samestat(os.fstat(lock.fileno()), path.lstat())
+    except FileNotFoundError:
+        return False
 
 
 def _lease_folder(slot: FileSlot) -> Lease:
@@ -247,6 +257,7 @@ class Run:
 
     @distributed.by_first
     def write_csv(self, name: str, text: str) -> None:
+        self._check_lock()
         write_atomic(self.path / name, text)
 
     @distributed.by_first
@@ -256,6 +267,7 @@ class Run:
 
     @distributed.by_first
     def write_genotype(self, genotype: Architecture) -> None:
+        self._check_lock()
         write_atomic(self.path / layout.GENOTYPE, genotype.to_yaml())
 
     @distributed.by_first
@@ -276,6 +288,7 @@ class Run:
 
     def part(self, name: str, config: dict[str, Any], *, resume: bool = False, force: bool = False) -> Run:
         """A run inside this one: the search, a training, a baseline."""
+        self._check_lock()
         return Run(self.path / name, config, resume=resume, force=force)
 
     def continued(self, name: str, config: dict[str, Any], *, force: bool = False) -> Run:
@@ -307,8 +320,13 @@ class Run:
         self._lock = _lock_folder(self.path) if reserved is None else reserved.lock
 
     def _check_lock(self) -> None:
+        """An error if this process does not hold the folder any more. A folder that was removed must not come back in parts."""
         if isinstance(self._lock, Lease):
             self._lock.check()
+        elif self._lock is not None and not _is_there(self._lock, self.path / layout.LOCK):
+            raise RunError(
+                f"{self.path}: the folder was removed or replaced while this run worked in it; start the run again"
+            )
 
     def close(self) -> None:
         """Let other processes use the folder."""

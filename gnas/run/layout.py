@@ -204,6 +204,11 @@ def lacks_flock(error: OSError) -> bool:
     return error.errno in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL)
 
 
+def is_held(error: OSError) -> bool:
+    """Whether the error of ``flock`` says that somebody holds the lock; some network file systems say so in another way."""
+    return error.errno in (errno.EAGAIN, errno.EACCES)
+
+
 def is_locked(folder: Path) -> bool:
     """Whether a process works in this folder: it holds the lock."""
     try:
@@ -217,7 +222,9 @@ def is_locked(folder: Path) -> bool:
     except (ImportError, FileNotFoundError, InputError):
         return False
     except OSError as error:
-        return not lacks_flock(error)
+        if is_held(error) or lacks_flock(error):
+            return is_held(error)
+        raise
 
 
 def run_state(folder: str | Path) -> str:

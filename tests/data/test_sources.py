@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from builders import change_facts
+from terminal import gnas, one_line
 from torch_geometric.data import Data
 
 from gnas.data import load
@@ -58,6 +60,18 @@ def test_a_generated_benchmark_is_kept_and_read_back(tmp_path: Path) -> None:
     other = load("pattern", data_root=tmp_path, seed=1)
     assert not torch.equal(other.train.node_ptr, first.train.node_ptr)
     assert (tmp_path / "pattern/pattern-seed1.safetensors").is_file()
+
+
+@pytest.mark.usefixtures("few")
+def test_preparing_a_file_that_cannot_be_written_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``gnas data prepare`` ended well, and the file was not there. Who only loads the data can do without it."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sources, "write_arrays", full)
+    assert "not stored for the next time" in str(load("pattern", data_root=tmp_path).notes)
+    one_line(gnas("data", "prepare", "pattern", "--data-root", tmp_path), 1, "No space left on device")
 
 
 @pytest.mark.usefixtures("few")

@@ -3,8 +3,10 @@
 import contextlib
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -263,3 +265,20 @@ def test_versions_of_the_run_come_first(tmp_path: Path) -> None:
     words = page(write_report(folder)).words
     assert "9.9.9" in words
     assert "did not record its own" not in words
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_a_folder_that_is_removed_meanwhile_does_not_come_back_with_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, render = made_up_job(tmp_path / "run"), html.render_run
+
+    def render_and_remove(*words: Any) -> str:
+        page = render(*words)
+        shutil.rmtree(folder)
+        return page
+
+    monkeypatch.setattr(html, "render_run", render_and_remove)
+    with pytest.raises(InputError, match="run: the folder was removed while its report was made"):
+        write_report(folder)
+    assert not folder.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import shutil
 import subprocess
 import sys
 import warnings
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from terminal import TINY, gnas, one_line
 
-from gnas.errors import InputError
+from gnas.errors import InputError, RunError
 from gnas.paper import archive
 from gnas.run import folder, layout
 from gnas.run.folder import Locked, Run
@@ -107,3 +108,60 @@ def test_who_has_flock_respects_the_lease_of_who_has_not(tmp_path: Path) -> None
         other.stdout.close()
     assert (tmp_path / layout.LEASE).exists()
     Run(tmp_path, {"job": "search"}, resume=True).close()
+
+
+# -- other errors, and folders that go ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO])
+def test_another_error_is_not_taken_for_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Too many open files looked like a locked folder."""
+    Run(tmp_path / "run", {"job": "search"}).close()
+
+    def fail(*_: Any) -> None:
+        raise OSError(number, "too many, or broken")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with pytest.raises(OSError, match="too many, or broken"):
+        Run(tmp_path / "run", {"job": "search"}, resume=True)
+    with pytest.raises(OSError, match="too many, or broken"):
+        layout.is_locked(tmp_path / "run")
+
+
+def write_something(run: Run, how: str) -> None:
+    if how == "append":
+        run.append({"epoch": 2})
+    elif how == "save_state":
+        run.save_state({"epoch": 2})
+    elif how == "write_json":
+        run.write_json("result", {})
+    else:
+        run.part("search", {})
+
+
+@pytest.mark.parametrize("how", ["append", "save_state", "write_json", "part"])
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_folder_that_was_removed_does_not_come_back_in_parts(tmp_path: Path, how: str, moved: bool) -> None:
+    """The run wrote the rest of its files and ended as if all were there."""
+    with Run(tmp_path / "run", {"job": "search"}) as run:
+        write_something(run, how)
+        shutil.move(run.path, tmp_path / "elsewhere")
+        if not moved:
+            shutil.rmtree(tmp_path / "elsewhere")
+        with pytest.raises(
+            RunError, match="run: the folder was removed or replaced while this run worked in it; start"
+        ):
+            write_something(run, how)
+        assert not run.path.exists()
+
+
+def test_a_folder_that_another_run_has_taken_is_left_alone(tmp_path: Path) -> None:
+    with Run(tmp_path / "run", {"job": "search"}) as run:
+        shutil.rmtree(run.path)
+        with Run(tmp_path / "run", {"job": "search", "seed": 1}) as other:
+            with pytest.raises(RunError, match="removed or replaced"):
+                run.append({"epoch": 1})
+            other.append({"epoch": 5})
+            assert other.history() == [{"epoch": 5}]

@@ -46,6 +46,7 @@ class Request:
     workers: int = 1
     download: bool = field(default_factory=lambda: not os.environ.get("GNAS_OFFLINE"))
     on_progress: Progress = no_progress
+    must_store: bool = False  # whether it is an error if the prepared file cannot be written
 
     def find(self, relative: str) -> Path | None:
         """A file under the data root or in the per-user folder."""
@@ -152,6 +153,8 @@ def _store(request: Request, relative: str, splits: Splits, source: str, notes: 
         shutil.rmtree(path.with_name(PARTS), ignore_errors=True)  # only now: a kill before the write would lose them
         return path
     except OSError as error:  # a full or read-only disk: the data is usable all the same
+        if request.must_store:
+            raise
         notes.append(f"not stored for the next time: {error}")
         return None
 
