@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,62 +127,90 @@ def _untimed(value: Any) -> Any:
     return [_untimed(item) for item in value] if isinstance(value, list) else value
 
 
+HUNG = 1000  # the exit code of a command that did not end in time
+DEADLINE = 300.0  # seconds
+
+
 class Nursery:
     """Starts commands in processes of their own that have everything imported already."""
 
-    def __init__(self, log: Path, fresh: bool = False) -> None:
-        self.log = log
+    def __init__(self, log: Path, fresh: bool = False, warm: Sequence[Sequence[object]] = ()) -> None:
+        self.log, self.pid = log, 0
+        words = ["--fresh"] if fresh else []
+        words += ["--warm", *("\t".join(map(str, command)) for command in warm)] if warm else []
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("nursery.py")), *(["--fresh"] if fresh else [])],
+            [sys.executable, str(Path(__file__).with_name("nursery.py")), *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            # Nothing is read from the cache of the user, or written there.
+            env={**os.environ, "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(log.parent / "cache")},
         )
 
     def start(
         self,
         *words: object,
+        log: Path | None = None,
         die_at: int = 0,
         full_at: int = 0,
         among: str = "",
         jumps: bool = False,
         small: bool = False,
+        pictures: bool = True,
+        calls: dict[str, Any] | None = None,
+        limits: dict[str, int] | None = None,
+        forked_workers: bool = False,
     ) -> int:
         """The process id of a command that runs now.
 
         It kills itself at its ``die_at``-th write (of a file with ``among`` in its path), or finds the disk full from its
-        ``full_at``-th on; its clock ``jumps``; the paper's datasets are ``small``.
+        ``full_at``-th on; its clock ``jumps``; the paper's datasets are ``small``; reports have no ``pictures``; ``calls`` of
+        the system fail; ``limits`` are low; workers are forks.
         """
-        task = {"argv": [str(word) for word in words], "log": str(self.log), "die_at": die_at, "full_at": full_at}
-        task |= {"among": among, "jumps": jumps, "small": small}
+        task = {
+            "argv": [str(word) for word in words],
+            "log": str(log or self.log),
+            "die_at": die_at,
+            "full_at": full_at,
+        }
+        task |= {"among": among, "jumps": jumps, "small": small, "pictures": pictures, "calls": calls or {}}
+        task |= {"limits": limits or {}, "forked_workers": forked_workers}
+        self.pid = self._ask(task)
+        return self.pid
+
+    def wait(self, pid: int | None = None, seconds: float = DEADLINE) -> int:
+        """The exit code of a command, by default of the last one; minus the signal that killed it; ``HUNG``."""
+        return self._ask({"wait": self.pid if pid is None else pid, "seconds": seconds})
+
+    def left(self, seconds: float) -> int:
+        """How many processes of commands that have ended are still there after so many seconds."""
+        return self._ask({"left": seconds})
+
+    def _ask(self, request: dict[str, Any]) -> int:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(task) + "\n")
-        self.process.stdin.flush()
-        return int(self._line())
-
-    def wait(self) -> int:
-        """The exit code of the command; minus the signal that killed it."""
-        return int(self._line())
-
-    def _line(self) -> str:
         assert self.process.stdout is not None
-        return self.process.stdout.readline()
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
 
     def said(self) -> str:
-        """What the last command printed, and at the end how many writes it made."""
-        return self.log.read_text()
+        """What the last command printed, and at the end what it counted."""
+        return self.log.read_text(errors="replace")
+
+    def counted(self) -> dict[str, Any]:
+        """What the last command counted, if it ended by itself: writes, calls, processor time."""
+        found = re.findall(r"^ended: (.+)$", self.said(), re.MULTILINE)
+        return dict(json.loads(found[-1])) if found else {}
 
     def writes(self) -> int:
         """How many writes the last command made, if it ended by itself."""
-        found = re.findall(r"writes: (\d+)", self.said())
-        return int(found[-1]) if found else 0
+        return int(self.counted().get("writes", 0))
 
 
 @contextmanager
-def nursery(log: Path, fresh: bool = False) -> Iterator[Nursery]:
+def nursery(log: Path, fresh: bool = False, warm: Sequence[Sequence[object]] = ()) -> Iterator[Nursery]:
     """A nursery that is gone afterwards; ``fresh``: its processes were never forked, as a GPU wants it."""
-    one = Nursery(log, fresh)
+    one = Nursery(log, fresh, warm)
     try:
         yield one
     finally:
