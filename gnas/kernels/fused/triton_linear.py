@@ -154,8 +154,8 @@ def _weight_gradient(
     if _last_of(tickets, tile, chunks):
         summed = tl.arange(0, CHUNKS)
         counts = (summed < chunks)[:, None]
-        for line in tl.static_range(0, BLOCK, 8):  # 8 rows of the tile, with those of all chunks
-            flat = line * BLOCK + tl.arange(0, 8 * BLOCK)
+        for begin in tl.static_range(0, BLOCK, 8):  # 8 rows of the tile, with those of all chunks
+            flat = begin * BLOCK + tl.arange(0, 8 * BLOCK)
             # Past the first-level cache: others wrote these.
             values = tl.load(
                 first + summed[:, None] * BLOCK * BLOCK + flat[None, :], mask=counts, other=0.0, cache_modifier=".cg"
@@ -165,9 +165,9 @@ def _weight_gradient(
             tl.store(grad_weight + at, tl.sum(values, 0), mask=(into < inner) & (out_of < outer))
         if BIAS:  # noqa: SIM102 (known while compiling, the next one is not)
             if (level == 0) & (part == 0):
-                at = first_bias + summed[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
-                values = tl.load(at, mask=counts, other=0.0, cache_modifier=".cg")
-                tl.store(grad_bias + item * outer + column, tl.sum(values, 0), mask=wide)
+                bias_at = first_bias + summed[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+                biases = tl.load(bias_at, mask=counts, other=0.0, cache_modifier=".cg")
+                tl.store(grad_bias + item * outer + column, tl.sum(biases, 0), mask=wide)
 
 
 @triton.jit
