@@ -143,22 +143,24 @@ def _make_table(results: Results, datasets: Sequence[str]) -> list[str]:
     for name in datasets:
         present = [method for method in METHODS if method in results.values[name]]
         splits = results.splits(name, present)
-        cells = [_show(results, name, method) for method in names]
+        cells = [_show(results, name, method, splits) for method in names]
         lines.append(f"| {name} | {results.metrics[name]} | {len(splits)} | {' | '.join(cells)} |")
     return lines
 
 
-def _show(results: Results, dataset: str, method: str) -> str:
-    """Mean and spread; the best of the methods on equal terms is bold."""
-    found = list(results.values[dataset].get(method, {}).values())
+def _show(results: Results, dataset: str, method: str, splits: Sequence[str]) -> str:
+    """Mean and spread over the splits that all methods here share; the best of those on equal terms is bold."""
+    known = results.values[dataset].get(method, {})
+    found = [known[split] for split in splits if split in known]
     if not found:
         return "–"
     digits = min(decimals(results.metrics[dataset]), 3)
     text = f"{statistics.fmean(found):.{digits}f}"
     text += f" ± {statistics.stdev(found):.{digits}f}" if len(found) > 1 else ""
-    others = [results.sign(dataset) * results.mean(dataset, one) for one in METHODS if one in results.values[dataset]]
-    best = method in METHODS and results.sign(dataset) * results.mean(dataset, method) == max(others)
-    return f"**{text}**" if best else text
+    rivals = [one for one in METHODS if one in results.values[dataset]]
+    best = max(results.sign(dataset) * results.mean(dataset, one, splits) for one in rivals)
+    is_best = method in METHODS and results.sign(dataset) * statistics.fmean(found) == best
+    return f"**{text}**" if is_best and len(rivals) > 1 else text
 
 
 def _make_verdicts(results: Results) -> list[str]:
