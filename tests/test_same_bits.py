@@ -1,8 +1,9 @@
 """Searches and trainings give the figures that they gave before the package was reorganised.
 
 ``tests/kept/figures.json`` was written by the code of 2026-11-15. Processors round differently, so the losses of the first epochs
-are compared with a tolerance: those of GIN differ by up to 3e-4 between two Intel processors. ``python tests/test_same_bits.py``
-writes the file anew: do that only for a change that is meant to change the mathematics, and say so in the changelog.
+are compared with a tolerance. Those of GIN, whose read-out sums, differ by up to 5e-3 between two Intel processors.
+``python tests/test_same_bits.py`` writes the file anew: do that only for a change that is meant to change the mathematics, and
+say so in the changelog.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def figures(case: str) -> list[float]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_figures_are_those_of_before(case: str) -> None:
-    assert figures(case) == pytest.approx(json.loads(FILE.read_text())[case], rel=1e-3)
+    tolerance = 1e-2 if case.endswith(" gin") else 1e-4
+    assert figures(case) == pytest.approx(json.loads(FILE.read_text())[case], rel=tolerance)
 
 
 def test_no_figure_is_left_out() -> None:

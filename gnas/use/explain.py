@@ -123,7 +123,7 @@ def explain(
         skip_bad: leave out SMILES that the network cannot read.
 
     >>> (found,) = gnas.explain("runs/mine", "new_molecules.csv", rows=3)
-    >>> len(found.nodes) == found.edge_index.max() + 1  # a score for each atom
+    >>> len(found.nodes) == int(found.edge_index.max()) + 1  # a score for each atom
     True
     >>> found  # a drawing, in a notebook  # doctest: +SKIP
     """

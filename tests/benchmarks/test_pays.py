@@ -61,8 +61,8 @@ def test_molecules_are_standardised_by_their_training_rows(tmp_path: Path) -> No
 @pytest.mark.parametrize("method", list(pays_methods.METHODS))
 def test_every_method_keeps_its_time_and_names_what_it_chose(method: str) -> None:
     started = time.monotonic()
-    rows = pays_methods.run_method(method, small(), 3.0, seed=1)
-    assert time.monotonic() - started < 15  # on a busy machine
+    rows = pays_methods.run_method(method, small(), 6.0, seed=1)
+    assert time.monotonic() - started < 30  # on a busy machine
     assert [row["method"] for row in rows] == ([method, "race+ensemble"] if method == "race" else [method])
     for row in rows:
         assert np.isfinite([row["val"], row["test"]]).all()

@@ -155,8 +155,8 @@ def test_a_compiled_training_equals_an_eager_one() -> None:
         for name in ("train_loss", "val_loss"):
             assert one[name] == pytest.approx(other[name], rel=1e-5)
     assert eager.test == pytest.approx(compiled.test, rel=1e-5)
-    assert compiled.model is not None
-    assert all("forward" not in cell.__dict__ for cell in compiled.model.parts())
+    assert compiled.network is not None
+    assert all("forward" not in cell.__dict__ for cell in compiled.network.parts())
 
 
 @pytest.mark.usefixtures("traced")

@@ -152,7 +152,7 @@ def test_the_best_epoch_is_selected(kind: str) -> None:
     assert evaluate(result.network, bench.train)["metric"] == pytest.approx(result.train, abs=1e-5)
     assert result.metric == bench.task.metric
     assert result.num_weights == result.network.num_weights()
-    assert set(result.to_dict()) == {f.name for f in dataclasses.fields(result)} - {"history", "model"}
+    assert set(result.to_dict()) == {f.name for f in dataclasses.fields(result)} - {"history", "network"}
 
 
 @pytest.mark.parametrize("curve", [False, True])
@@ -279,7 +279,7 @@ def test_weight_decay_is_decoupled_in_adamw() -> None:
     for trainer in (still, moved):
         next(trainer.steps())
     start = trainer_of(SHORT).model
-    for w, a, b in zip(start.parameters(), still.network.parameters(), moved.network.parameters(), strict=True):
+    for w, a, b in zip(start.parameters(), still.model.parameters(), moved.model.parameters(), strict=True):
         torch.testing.assert_close(b, a - 1e-3 * 0.5 * w, rtol=0, atol=1e-6)
     assert type(trainer_of(SHORT).optimizer) is optim.Adam
 
