@@ -63,7 +63,7 @@ def count(case: str, seeds: int = 1) -> collections.Counter[str]:
     ready.step()
     with Launches() as launches:
 
-        def launch(kernel: JITFunction, *args: object, grid: object, warmup: bool = False, **told: object) -> None:
+        def launch(kernel: JITFunction, *args: object, grid: object, warmup: bool = False, **options: object) -> None:
             launches.seen[f"triton {kernel.fn.__qualname__}"] += 1
             skip(kernel, *args, grid=grid)
 
@@ -75,16 +75,16 @@ def count(case: str, seeds: int = 1) -> collections.Counter[str]:
     return launches.seen
 
 
-def skip(kernel: JITFunction, *args: object, grid: object, warmup: bool = False, **told: object) -> None:
+def skip(kernel: JITFunction, *args: object, grid: object, warmup: bool = False, **options: object) -> None:
     """Not a launch; tensors of row numbers that the kernel would have written are zeros, so that rows can be read."""
     for parameter, value in zip(kernel.params, args, strict=False):
         if parameter.name.endswith("_out") and isinstance(value, torch.Tensor):
             value.numpy().fill(0)
 
 
-def planned(store: GraphStore, *args: Any, **told: Any) -> Any:
+def planned(store: GraphStore, *args: Any, **options: Any) -> Any:
     """The padded plan of a GPU."""
-    return PLAN(store, *args, **{**told, "padded": True})
+    return PLAN(store, *args, **{**options, "padded": True})
 
 
 def main() -> None:

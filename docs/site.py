@@ -63,8 +63,8 @@ def field_table(name: str) -> list[str]:
     """The arguments of a class whose fields explain themselves, such as a strategy, as a table; else nothing."""
     module, _, attribute = name.rpartition(".")
     kind = getattr(importlib.import_module(module), attribute, None)  # None: the line names a module
-    told = [one for one in fields(kind) if "help" in one.metadata] if is_dataclass(kind) else []
-    rows = [f"| `{one.name}` | `{one.default}` | {one.metadata['help']} |" for one in told]
+    explained = [one for one in fields(kind) if "help" in one.metadata] if is_dataclass(kind) else []
+    rows = [f"| `{one.name}` | `{one.default}` | {one.metadata['help']} |" for one in explained]
     return ["", "| argument | default | meaning |", "|---|---|---|", *rows, ""] if rows else []
 
 

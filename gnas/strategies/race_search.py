@@ -381,7 +381,7 @@ class RaceSearch:
             self.preparation = self._elapsed()
         together = runner.in_process and self.context.device.type == "cuda"
         groups = [list(planned)] if together else [[one] for one in planned]
-        at_once = [[group] for group in groups] if runner.in_process else [groups]  # each is told how much time is left
+        at_once = [[group] for group in groups] if runner.in_process else [groups]  # each gets the time that is left
         for some in at_once:
             jobs = [self._job(group, runner, self._seconds_left()) for group in some]
             results = runner.results(jobs, should_stop=self.context.should_stop)

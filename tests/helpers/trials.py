@@ -92,20 +92,7 @@ def warming(folder: Path) -> list[Words]:
     folder.mkdir()
     write_graphs(folder / "rings", 20)
     run, rings = folder / "run", folder / "rings"
-    race = [
-        "search",
-        rings,
-        "--preset",
-        "wide",
-        "--cells",
-        "1",
-        "--set",
-        "nodes=1",
-        "--trials",
-        "3",
-        "--baselines",
-        "gcn",
-    ]
+    race = [rings if word == "DATA" else word for word in _RACE]
     return [
         ["search", rings, *SEARCH, "--ensemble", "2", "--out", run],
         [*race, *RUN, "--out", folder / "race"],
