@@ -1,7 +1,7 @@
 """What do rich atoms, bonds, encodings and descriptors add to a network, and how does a random forest do on the same splits?
 
     python benchmarks/inputs.py --data FOLDER                   # FOLDER has esol.csv, freesolv.csv, ...; an hour on 2 cores
-    python benchmarks/inputs.py --data FOLDER --pack DIR        # only prepare: two files per dataset and split
+    python benchmarks/inputs.py --data FOLDER --pack DIR        # only prepare what --inputs names, for each dataset and split
     python benchmarks/inputs.py --packed DIR --device cuda      # train what was prepared, on a machine without RDKit
     python benchmarks/inputs.py --data FOLDER --forest          # only the forest
     python benchmarks/inputs.py --data FOLDER --encodings none size,degree walks,edge_walks auto --networks gin gine gatedgcn \\
@@ -70,8 +70,10 @@ def main() -> None:
             file, tokens = (place / f"{dataset}-{split}{kind}.safetensors" for kind in ("", "-tokens"))
             if chosen.packed is None and not chosen.forest:
                 about = {"name": dataset, "metric": metric_of(dataset)}
-                save_benchmark(gnas.load(table, descriptors="rdkit", encodings="none", **about), file)
-                save_benchmark(gnas.load(table, atoms="tokens", edges="none", structure="auto", **about), tokens)
+                if set(chosen.inputs) != {"tokens"}:
+                    save_benchmark(gnas.load(table, descriptors="rdkit", encodings="none", **about), file)
+                if "tokens" in chosen.inputs:
+                    save_benchmark(gnas.load(table, atoms="tokens", edges="none", structure="auto", **about), tokens)
             for name in () if chosen.pack or chosen.forest else chosen.inputs:
                 benchmark = load_benchmark(tokens) if name == "tokens" else reduce_input(load_benchmark(file), name)
                 for network in chosen.networks:
