@@ -2,6 +2,7 @@
 
     python benchmarks/relations.py --networks gin+ gatedgcn+ stack-gine stack-gated stack-many      # ZINC, 300 epochs
     python benchmarks/relations.py --genotypes runs/zinc-race-seed0      # the best found network of a run, or a file
+    python benchmarks/relations.py --genotypes runs/zinc-race-seed0 --finalists 4     # the best four
     python benchmarks/relations.py --dataset cifar10 --networks gatedgcn+ --epochs 60 --batch 64 --lr 2e-3 --dropout 0.1
     python benchmarks/relations.py --page docs/results.md            # trains nothing: fills the tables of the page
 
@@ -80,28 +81,29 @@ def main() -> None:
         made = RaceCandidate(find_architecture(name, chosen.dataset, benchmark.task), chosen.lr, chosen.dropout)
         rows.add(kind="named", **measure(name, made, benchmark, chosen))
     for path in chosen.genotypes:
-        name, found = read_found(path, chosen)
-        rows.add(kind="found", **measure(name, found, benchmark, chosen))
+        for name, found in read_found(path, chosen):
+            rows.add(kind="found", **measure(name, found, benchmark, chosen))
 
 
-def read_found(path: Path, chosen: argparse.Namespace) -> tuple[str, RaceCandidate]:
-    """A found network and its name: the best of a race by validation, one that was written here, or a genotype file."""
+def read_found(path: Path, chosen: argparse.Namespace) -> list[tuple[str, RaceCandidate]]:
+    """Found networks and their names: the best of a race by validation, one that was written here, or a genotype file."""
     if path.is_dir():
         record = read_search(layout.search_folder(path))
         raced = [RaceCandidate.from_dict(one["candidate"]) for one in record.result.finalists] if record.result else []
         if not raced and isinstance(record.architecture, Genotype):  # of another strategy
             raced = [RaceCandidate(record.architecture, chosen.lr, chosen.dropout)]
-        found = next((one for one in raced if not one.is_hand_made), None)
-        if found is None:
+        best = [one for one in raced if not one.is_hand_made][: chosen.finalists]
+        if not best:
             raise InputError(f"{path}: no finished search that found a network; name another run or a file")
-        kept = chosen.out.parent / f"relations_{chosen.dataset}_{found.id}.yaml"
-        write_atomic(kept, dump_config(found.to_dict()))
-        return f"found {found.id}", found
+        for found in best:
+            kept = chosen.out.parent / f"relations_{chosen.dataset}_{found.id}.yaml"
+            write_atomic(kept, dump_config(found.to_dict()))
+        return [(f"found {found.id}", found) for found in best]
     content = parse_yaml(read_text(path), str(path), typed=True)
     if isinstance(content, dict) and "architecture" in content:
         found = RaceCandidate.from_dict(content)
-        return f"found {found.id}", found
-    return path.stem, RaceCandidate(load_genotype(path), chosen.lr, chosen.dropout)
+        return [(f"found {found.id}", found)]
+    return [(path.stem, RaceCandidate(load_genotype(path), chosen.lr, chosen.dropout))]
 
 
 def find_architecture(name: str, dataset: str, task: Task) -> Architecture:
@@ -188,6 +190,7 @@ def arguments() -> argparse.Namespace:
     words.add_argument(
         "--genotypes", nargs="+", default=[], type=Path, metavar="PATH", help="run folders of races, or files"
     )
+    words.add_argument("--finalists", type=int, default=1, help="found networks of a run folder, best first")
     words.add_argument("--seeds", nargs="+", type=int, default=[41, 95, 12, 35])
     words.add_argument("--epochs", type=int, default=300)
     words.add_argument("--batch", type=int, default=128)
