@@ -37,7 +37,7 @@ from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import load_model
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
-from gnas.strategies import STRATEGIES, Race, SearchResult, SearchStrategy, search, search_stages, strategy
+from gnas.strategies import STRATEGIES, Race, SearchResult, SearchStrategy, make_strategy, search, search_stages
 from gnas.strategies.base import SearchContext, finished_search
 from gnas.training.loop import Record, labelled
 from gnas.training.stages import Stage, shown, train_stages
@@ -69,7 +69,7 @@ def train_config(settings: Settings, patience: int = PATIENCE) -> TrainConfig:
     return settings.training.protocol(patience)
 
 
-def chosen_strategy(settings: Settings, name: str | None = None) -> SearchStrategy:
+def strategy_from_settings(settings: Settings, name: str | None = None) -> SearchStrategy:
     """The strategy these settings ask for, or another one of a name with what they tell it."""
     name = name or settings.search.strategy
     for other, _ in settings.search.named_options():
@@ -80,24 +80,26 @@ def chosen_strategy(settings: Settings, name: str | None = None) -> SearchStrate
         budget = {"training": train_config(settings), "train_seed": seeds[0], "train_seeds": len(seeds)}
         budget |= {"max_weights": settings.training.budget, "ensemble": settings.training.ensemble}
         budget |= {"dropout": settings.training.dropout or 0.0}
-    return strategy(name, **{**budget, **settings.search.options_for(name)})
+    return make_strategy(name, **{**budget, **settings.search.options_for(name)})
 
 
 def job_stages(settings: Settings) -> list[Stage]:
     """The stages of the main job: the search, and a training for each network."""
-    chosen, training = chosen_strategy(settings), settings.training
+    chosen, training = strategy_from_settings(settings), settings.training
     baselines = () if isinstance(chosen, Race) else training.baselines  # a race chooses among all
     return [*search_stages(chosen), *train_stages(["gnas", *baselines], training.epochs, len(training.seeds))]
 
 
-def as_built(architecture: Architecture, settings: Settings) -> Architecture:
+def with_chosen_output(architecture: Architecture, settings: Settings) -> Architecture:
     """What is built of what was found: the same links, and the output the settings ask for."""
     return architecture.with_output(settings.training.output) if settings.training.output else architecture
 
 
-def found(architecture: Architecture, benchmark: Benchmark, settings: Settings, name: str = "gnas") -> Candidate:
+def make_candidate(
+    architecture: Architecture, benchmark: Benchmark, settings: Settings, name: str = "gnas"
+) -> Candidate:
     """A found network as an entry of a comparison."""
-    built = as_built(architecture, settings)
+    built = with_chosen_output(architecture, settings)
     space, training = settings.space, settings.training
     channels = width_of(built, benchmark.task, space.channels, training.budget, multiple=WIDTHS)
     return Candidate(name, built, channels, training.dropout or 0.0)
@@ -122,7 +124,7 @@ def check_budget(benchmark: Benchmark, settings: Settings) -> None:
         raise InputError(f"a budget of {budget:,} weights is too small: {cells} cells have at least {min(counts):,}")
 
 
-def hand_made(
+def make_baseline_candidate(
     name: str,
     benchmark: Benchmark,
     num_layers: int,
@@ -188,7 +190,7 @@ def discover(
         Run(folder, config, resume=resume, force=force) as run,
     ):
         write_data(run, benchmark)
-        run.write_json("versions", versions(device))
+        run.write_json("versions", list_versions(device))
         keeper = LeaderKeeper(run, benchmark, settings.training.seeds[0], device)
         context = SearchContext(
             settings.search.seed,
@@ -206,10 +208,10 @@ def discover(
             usable = "; the best networks so far can be used: gnas predict, gnas report" if keeper.kept else ""
             raise Interrupted(f"{error}{usable}") from None
         if result.finalists:
-            entries, protocol = race_entries(run, benchmark, settings, result)
+            entries, protocol = make_race_candidates(run, benchmark, settings, result)
         else:
-            result = replace(result, genotype=as_built(result.genotype, settings))
-            entries = compared_entries(benchmark, settings, result)
+            result = replace(result, genotype=with_chosen_output(result.genotype, settings))
+            entries = make_candidates(benchmark, settings, result)
             protocol = train_config(settings, benchmark.patience)
         run.write_genotype(result.genotype)
         board = compare(
@@ -237,23 +239,23 @@ def discover(
     return Discovery(run.path, result, board)
 
 
-def compared_entries(benchmark: Benchmark, settings: Settings, result: SearchResult) -> list[Candidate]:
+def make_candidates(benchmark: Benchmark, settings: Settings, result: SearchResult) -> list[Candidate]:
     """The found network, and hand-made ones with as many weights, of its depth or of the usual one on one graph."""
-    entry = found(result.genotype, benchmark, settings)
+    entry = make_candidate(result.genotype, benchmark, settings)
     budget = entry.build(benchmark.task).num_weights()  # equal terms: no network gets more weights
     rate, names = baseline_dropout(benchmark, settings), settings.training.baselines
     depth = usual_depth(benchmark.task, max(result.genotype.depth(), 1), rate)
-    return [entry, *(hand_made(name, benchmark, depth, budget, dropout=rate) for name in names)]
+    return [entry, *(make_baseline_candidate(name, benchmark, depth, budget, dropout=rate) for name in names)]
 
 
-def race_entries(
+def make_race_candidates(
     run: Run, benchmark: Benchmark, settings: Settings, result: SearchResult
 ) -> tuple[list[Candidate], TrainConfig]:
     """The best found network of a race and the best hand-made one, whose trainings are taken over, and the protocol.
 
     A race without a limit of time is followed by trainings of the other baselines, each with its best choices in the race.
     """
-    race = chosen_strategy(settings)
+    race = strategy_from_settings(settings)
     assert isinstance(race, Race)
     config = replace(race.protocol(), **result.finalists[0]["training"])
     finalists = pick_finalists(result.finalists)
@@ -282,7 +284,7 @@ def search_part(
 ) -> SearchResult:
     """The search of a job, or its result if it is already there. A limit of time counts from ``started``."""
     config = {"job": "search", "fingerprint": benchmark.fingerprint, "settings": settings.to_dict()}
-    chosen = chosen_strategy(settings)
+    chosen = strategy_from_settings(settings)
     if isinstance(chosen, Race) and chosen.max_seconds is not None and started is not None:
         left = chosen.max_seconds - (time.monotonic() - started)
         chosen = replace(chosen, max_seconds=max(left, 1.0))
@@ -309,13 +311,13 @@ def search_part(
 
 def write_data(run: Run, benchmark: Benchmark) -> None:
     """Write the facts of the data and the split of every row into a run folder."""
-    run.write_json("data", summarise(benchmark))
+    run.write_json("data", summarise_data(benchmark))
     split = split_csv(benchmark)
     if split is not None:
         run.write_csv(SPLIT, split)
 
 
-def summarise(benchmark: Benchmark) -> Record:
+def summarise_data(benchmark: Benchmark) -> Record:
     """Facts of the data a report shows."""
     splits = {
         name: {
@@ -337,7 +339,7 @@ def summarise(benchmark: Benchmark) -> Record:
     }
 
 
-def versions(device: torch.device | str) -> dict[str, str]:
+def list_versions(device: torch.device | str) -> dict[str, str]:
     """What a run was made with."""
     kind = torch.device(device)
     name = torch.cuda.get_device_name(kind) if kind.type == "cuda" else "CPU"

@@ -128,7 +128,7 @@ def candidates(
     ``collect`` uses trainings of the same data that the runs of found networks have.
     """
     from gnas.cli.networks import collect_trainings, is_name, num_weights, read_network, remarked, run_settings
-    from gnas.workflow import baseline_dropout, found, hand_made, train_config
+    from gnas.workflow import baseline_dropout, make_baseline_candidate, make_candidate, train_config
 
     settings, benchmark = prepared.settings, prepared.benchmark
     config = train_config(settings, benchmark.patience)
@@ -140,12 +140,12 @@ def candidates(
             name = (path.resolve().name if path.is_dir() else path.stem).removeprefix(f"{benchmark.name}-")
         name = f"{name}-{names.count(name) + 1}" if name in names else name
         names.append(name)
-        entries.append((found(read_network(path), benchmark, run_settings(path, settings), name), path))
+        entries.append((make_candidate(read_network(path), benchmark, run_settings(path, settings), name), path))
     budget = settings.training.budget or (num_weights(entries[0][0], benchmark) if entries else 0)
     deep = layers or (max(entries[0][0].depth, 1) if entries else settings.space.cells)
     rate = baseline_dropout(benchmark, settings)
     made = settings.training.baselines
-    entries += [(hand_made(name, benchmark, deep, budget or None, dropout=rate), None) for name in made]
+    entries += [(make_baseline_candidate(name, benchmark, deep, budget or None, dropout=rate), None) for name in made]
     finished = []
     problems: dict[Path, str] = {}
     for entry, own in entries:

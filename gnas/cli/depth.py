@@ -100,12 +100,12 @@ def run_depth(prepared: PreparedRun, bounds: dict[str, int | None]) -> None:
     from gnas.files import write_json
     from gnas.strategies import search_stages
     from gnas.strategies.depth import REASONS, average_diameter, search_depth
-    from gnas.workflow import chosen_strategy, summarise
+    from gnas.workflow import strategy_from_settings, summarise_data
 
     screen, settings, benchmark = prepared.screen, prepared.settings, prepared.benchmark
-    chosen = chosen_strategy(settings)
+    chosen = strategy_from_settings(settings)
     prepared.lock_folder(**bounds)
-    write_json(prepared.folder / "data.json", summarise(benchmark))
+    write_json(prepared.folder / "data.json", summarise_data(benchmark))
     diameter = None
     if bounds["start"] is None:
         with count_progress(screen, benchmark.name) as tell:

@@ -33,7 +33,7 @@ from gnas.run.settings import RACE_SECONDS, Settings, read_command
 from gnas.run.words import parse_duration
 from gnas.training.engine import use_deterministic
 from gnas.use.tracking import find_trackers
-from gnas.workflow import versions
+from gnas.workflow import list_versions
 
 PATHS = ("out", "settings", "data_root")  # plain strings where Typer converts them after it fills its context
 
@@ -62,7 +62,9 @@ class PreparedRun:
     def lock_folder(self, **more: Any) -> None:
         """Reserve the folder for this run; it keeps the dataset, the settings and ``more`` options of the command."""
         options = {"dataset": self.dataset, "settings": self.settings.to_dict(), **more}
-        distributed.from_first(lambda: self.place.begin(options, versions(self.device), self.benchmark.fingerprint))
+        distributed.from_first(
+            lambda: self.place.begin(options, list_versions(self.device), self.benchmark.fingerprint)
+        )
 
 
 def prepare_run(

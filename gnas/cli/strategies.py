@@ -19,7 +19,7 @@ from gnas.strategies import STRATEGIES, SearchStrategy
 from gnas.strategies.base import SearchProblem
 from gnas.strategies.trial import TrialSettings
 from gnas.training.stages import Stage
-from gnas.workflow import chosen_strategy, write_data
+from gnas.workflow import strategy_from_settings, write_data
 
 if TYPE_CHECKING:
     from gnas.cli.prepare import PreparedRun
@@ -81,7 +81,7 @@ def chosen_strategies(names: Sequence[str], settings: Settings, budget: SearchBu
     settings = settings.changed({"search_epochs": budget.search_epochs})
     found = {}
     for name in names:
-        found[name] = budget.given_to(chosen_strategy(settings, name))
+        found[name] = budget.given_to(strategy_from_settings(settings, name))
         for key, value in settings.search.options_for(name).items():
             decided = getattr(found[name], key, value)
             if decided != (tuple(value) if isinstance(value, list) else value):

@@ -108,16 +108,16 @@ def run_train(prepared: PreparedRun, name: str, architecture: Architecture | Non
     from gnas import distributed
     from gnas.cli import show
     from gnas.cli.job import train_and_rank, training_run, write_report
-    from gnas.workflow import as_built, baseline_dropout, found, hand_made
+    from gnas.workflow import baseline_dropout, make_baseline_candidate, make_candidate, with_chosen_output
 
     screen, settings, benchmark = prepared.screen, prepared.settings, prepared.benchmark
     if architecture is None:
         budget = None if channels else settings.training.budget or None
         rate = baseline_dropout(benchmark, settings)
-        candidate = hand_made(name, benchmark, settings.space.cells, budget, channels, rate)
+        candidate = make_baseline_candidate(name, benchmark, settings.space.cells, budget, channels, rate)
     else:
-        architecture = as_built(architecture, settings)
-        candidate = found(architecture, benchmark, settings)
+        architecture = with_chosen_output(architecture, settings)
+        candidate = make_candidate(architecture, benchmark, settings)
         show.show_network(screen, architecture, "network")
     prepared.lock_folder()
     network = f"{name}: {candidate.title}"

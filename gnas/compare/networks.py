@@ -142,7 +142,7 @@ def compare(
         should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
         runner: Workers with a root at or above ``folder``; by default this process.
 
-    >>> entries = [hand_made(name, benchmark, num_layers=4) for name in ("gcn", "gin")]  # doctest: +SKIP
+    >>> entries = [make_baseline_candidate(name, benchmark, num_layers=4) for name in ("gcn", "gin")]  # doctest: +SKIP
     >>> compare(benchmark, entries, TrainConfig(), (41, 95), Path("runs/both"))  # doctest: +SKIP
     """
     _check_seeds(seeds)

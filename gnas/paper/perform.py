@@ -24,7 +24,16 @@ from gnas.strategies import SearchProblem, SearchResult
 from gnas.strategies.base import SearchContext
 from gnas.strategies.depth import search_depth
 from gnas.training.loop import Record
-from gnas.workflow import as_built, chosen_strategy, found, hand_made, search_part, summarise, train_config, versions
+from gnas.workflow import (
+    list_versions,
+    make_baseline_candidate,
+    make_candidate,
+    search_part,
+    strategy_from_settings,
+    summarise_data,
+    train_config,
+    with_chosen_output,
+)
 
 OnEpoch = Callable[[Record], None] | None
 
@@ -76,7 +85,7 @@ class Worker:
     def _count(self, paper_run: DataRun, benchmark: Benchmark) -> None:
         with Run(self.out / paper_run.folder, self._config("data", benchmark, {}), resume=True) as run:
             self._describe(run)
-            run.write_json("result", summarise(benchmark))
+            run.write_json("result", summarise_data(benchmark))
 
     def _depth(self, paper_run: DepthRun, benchmark: Benchmark) -> None:
         folder, settings = self.out / paper_run.folder, paper_run.search(paper_run.start).settings()
@@ -107,7 +116,7 @@ class Worker:
             self._describe(run, benchmark)
             result = compare_strategies(
                 benchmark,
-                {name: chosen_strategy(settings, name) for name in paper_run.strategies},
+                {name: strategy_from_settings(settings, name) for name in paper_run.strategies},
                 budget,
                 paper_run.seeds,
                 run.path,
@@ -124,17 +133,17 @@ class Worker:
         folder, settings = self.out / paper_run.folder, paper_run.settings()
         source = None
         if paper_run.of is None:
-            candidate = hand_made(paper_run.model, benchmark, paper_run.layers, paper_run.budget or None)
+            candidate = make_baseline_candidate(paper_run.model, benchmark, paper_run.layers, paper_run.budget or None)
         else:
             source = self._read_search(paper_run.of)
             self._copy_search(paper_run, source, benchmark)
-            candidate = found(source.architecture, benchmark, settings, paper_run.model)
+            candidate = make_candidate(source.architecture, benchmark, settings, paper_run.model)
         if paper_run.of is None or paper_run.folder != paper_run.of.folder:
             network = {"network": f"{paper_run.model}: {candidate.title}", "settings": settings.protocol_dict()}
             with Run(folder, self._config("train", benchmark, network), resume=True) as run:
                 self._describe(run, benchmark)
                 if source is not None:
-                    run.write_genotype(as_built(source.architecture, settings))
+                    run.write_genotype(with_chosen_output(source.architecture, settings))
         known, here = self.results.find_trainings(paper_run), layout.list_trainings(folder, paper_run.model)
         seeds = [s for s in paper_run.seeds if s not in known or (s in here and layout.is_finished(here[s]))]
         if not seeds:  # another process has just trained the same network for another line
@@ -177,8 +186,8 @@ class Worker:
 
     def _describe(self, run: Run, benchmark: Benchmark | None = None) -> None:
         if benchmark is not None:
-            run.write_json("data", summarise(benchmark))
-        run.write_json("versions", versions(self.device))
+            run.write_json("data", summarise_data(benchmark))
+        run.write_json("versions", list_versions(self.device))
         if self.about:
             run.write_json("command", self.about)
 

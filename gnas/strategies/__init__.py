@@ -50,13 +50,13 @@ __all__ = [
     "SearchResult",
     "SearchStrategy",
     "SingleLevel",
+    "make_strategy",
     "search",
     "search_stages",
-    "strategy",
 ]
 
 
-def strategy(name: str, **settings: Any) -> SearchStrategy:
+def make_strategy(name: str, **settings: Any) -> SearchStrategy:
     """The strategy of this name with these settings: one of ours, or an entry point of the group ``gnas.strategies``."""
     make = resolve_plugin(name, STRATEGIES, "gnas.strategies", "strategy")
     known = inspect.signature(make).parameters.values()

@@ -14,7 +14,7 @@ from gnas.compare.strategies import SearchBudget, as_points, compare_strategies,
 from gnas.errors import InputError, Interrupted
 from gnas.run.folder import Run
 from gnas.run.strategy_curves import StrategyComparison
-from gnas.strategies import GraphNAS, RandomSearch, SearchResult, SingleLevel, strategy
+from gnas.strategies import GraphNAS, RandomSearch, SearchResult, SingleLevel, make_strategy
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.random import GenotypeTrials
 from gnas.strategies.trial import train_briefly
@@ -34,7 +34,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, StrategyCompa
     """All five strategies, two seeds; the test split of ``tiny`` cannot be read."""
     folder = tmp_path_factory.mktemp("compared")
     names = ("single-level", "darts", "random", "evolution")
-    return folder, run(folder, {**{name: strategy(name) for name in names}, "graphnas": GRAPHNAS}, (0, 1))
+    return folder, run(folder, {**{name: make_strategy(name) for name in names}, "graphnas": GRAPHNAS}, (0, 1))
 
 
 def test_all_spend_the_same_epochs_at_most(found: tuple) -> None:
@@ -149,7 +149,7 @@ def test_warm_up_leaves_nothing_behind(tmp_path: Path) -> None:
     heard: list[dict] = []
     asked = [
         BUDGET.given_to(one)
-        for one in (SingleLevel(), strategy("evolution", inherit=True, supernet_epochs=2), GRAPHNAS)
+        for one in (SingleLevel(), make_strategy("evolution", inherit=True, supernet_epochs=2), GRAPHNAS)
     ]
     context = SearchContext(on_epoch=heard.append, run=Run(tmp_path, {}))
     warm_up([*asked, Told()], SearchProblem(BENCH.train, BENCH.val, BENCH.task, SPACE, 8, 2), context)

@@ -29,7 +29,9 @@ CONFIG = TrainConfig(epochs=4, batch_size=5, precise_norms=2)
 @pytest.mark.parametrize("made", ["network", "gin", "gatedgcn"])
 def test_the_statistics_are_the_mean_over_the_batches(made: str) -> None:
     """By hand: what each norm is given in training mode, batch by batch, and its moments as numbers."""
-    model = builder(BENCH)() if made == "network" else baselines.build(made, BENCH.task, num_layers=2, budget=3000)
+    model = (
+        builder(BENCH)() if made == "network" else baselines.build_baseline(made, BENCH.task, num_layers=2, budget=3000)
+    )
     shake(model)
     store = GraphStore(BENCH.train)
     model.train()
@@ -121,7 +123,7 @@ def test_a_recorded_step_takes_the_same_statistics() -> None:
 
 def slow(momentum: float) -> GraphModule:
     """A network whose running averages begin far off and follow the batches at this rate."""
-    model = baselines.build("gin", BENCH.task, channels=8, num_layers=2)
+    model = baselines.build_baseline("gin", BENCH.task, channels=8, num_layers=2)
     for norm in norms_of(model):
         norm.momentum = momentum
         norm.running_mean.fill_(4.0)

@@ -319,8 +319,8 @@ def test_bf16() -> None:
 
 @pytest.mark.parametrize("name", sorted(baselines.BASELINES))
 def test_bf16_serves_every_baseline(name: str) -> None:
-    result = train(lambda: baselines.build(name, BENCH.task, num_layers=2, channels=8), BENCH, HALF, 1)
-    exact = train(lambda: baselines.build(name, BENCH.task, num_layers=2, channels=8), BENCH, SHORT, 1)
+    result = train(lambda: baselines.build_baseline(name, BENCH.task, num_layers=2, channels=8), BENCH, HALF, 1)
+    exact = train(lambda: baselines.build_baseline(name, BENCH.task, num_layers=2, channels=8), BENCH, SHORT, 1)
     assert result.history[-1]["train_loss"] == pytest.approx(exact.history[-1]["train_loss"], rel=0.2)
     assert result.history != exact.history
 
