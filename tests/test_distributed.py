@@ -137,14 +137,14 @@ def test_many_runs_are_not_for_torchrun(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_alone_nothing_is_exchanged() -> None:
     value = torch.ones(3, requires_grad=True)
-    assert distributed.share() == (0, 1)
-    assert distributed.total(value) is value
+    assert distributed.batch_share() == (0, 1)
+    assert distributed.sum_over_processes(value) is value
     assert distributed.from_first(lambda: 7) == 7
     assert distributed.any_of(True)
     assert not distributed.any_of(False)
     with distributed.shared_norms(True):
         assert not distributed.norms_are_shared()
-    distributed.settle(StackedBatchNorm(1, 2))
+    distributed.end_epoch(StackedBatchNorm(1, 2))
 
 
 @pytest.mark.parametrize("masked", [False, True])

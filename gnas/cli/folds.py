@@ -28,7 +28,7 @@ def with_folds(options: Mapping[str, Any]) -> dict[str, Any]:
         return dict(options)
     if is_dataset(str(options["dataset"])):
         raise InputError(f"{options['dataset']} has splits of its own; --folds needs your own data")
-    if distributed.launched():
+    if distributed.is_launched():
         raise InputError("--folds is many runs, torchrun is for one large run: choose one of them")
     return {**options, "data": [*(options["data"] or ()), f"folds={folds}"]}
 

@@ -163,7 +163,7 @@ def choose_device(name: str | None, deterministic: bool = False) -> torch.device
     """The requested device, or the GPU if there is one."""
     if deterministic:
         use_deterministic()
-    if distributed.launched() and torch.cuda.is_available() and name in (None, "cuda"):
+    if distributed.is_launched() and torch.cuda.is_available() and name in (None, "cuda"):
         return distributed.local_device()
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -182,11 +182,11 @@ def choose_device(name: str | None, deterministic: bool = False) -> torch.device
 
 def join_processes(job: str, device: torch.device) -> bool:
     """Join the other processes if ``torchrun`` started several; returns whether this one is the first."""
-    if distributed.launched() and job not in TOGETHER:
+    if distributed.is_launched() and job not in TOGETHER:
         raise InputError(
             f"torchrun is for {' and '.join(TOGETHER)}; gnas {job} is many runs: start it without torchrun, see --on"
         )
-    distributed.start(device)
+    distributed.join_processes(device)
     if not distributed.is_first():
         warnings.simplefilter("ignore")  # the first process shows them
     return distributed.is_first()
@@ -203,5 +203,5 @@ def describe_device(device: torch.device) -> str:
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
     threads = torch.get_num_threads()
-    together = f", {distributed.size()} processes" if distributed.size() > 1 else ""
+    together = f", {distributed.num_processes()} processes" if distributed.num_processes() > 1 else ""
     return f"{device} ({threads} thread{'s' * (threads != 1)}{together})"

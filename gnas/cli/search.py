@@ -96,7 +96,7 @@ def run_search(prepared: PreparedRun) -> None:
             runner=prepared.runner,
             started=prepared.started,
         )
-    if not distributed.leave():
+    if not distributed.leave_processes():
         return
     show.show_network(screen, found.genotype)
     show.show_answer(screen, prepared.folder)

@@ -24,7 +24,7 @@ def usual_preset(job: str, dataset: str, device: torch.device, given: Mapping[st
     A search is a race, unless it names another strategy or the epochs of one, or ``torchrun`` started it.
     """
     strategy = given.get("strategy")
-    alone = strategy == "race" or not distributed.launched()
+    alone = strategy == "race" or not distributed.is_launched()
     usual = default_preset(given) if job == "search" and alone else "fast"
     if dataset not in PUBLISHED:
         if strategy is None and given.get("search_epochs") is not None and job == "search":

@@ -125,7 +125,7 @@ def run_train(prepared: PreparedRun, name: str, architecture: Architecture | Non
         if architecture is not None:
             run.write_genotype(architecture)
         board = train_and_rank(prepared, run, [candidate])
-    if not distributed.leave():
+    if not distributed.leave_processes():
         return
     show.show_leaderboard(screen, board)
     report = write_report(prepared.folder)

@@ -22,7 +22,7 @@ def check_workers(options: Mapping[str, Any]) -> None:
     """Refuse options that exclude each other, before anything is loaded."""
     on, share = options.get("on"), options.get("gpus_per_job")
     kind, _ = check_on(on, share)
-    if kind != "here" and distributed.launched():
+    if kind != "here" and distributed.is_launched():
         raise InputError("--on is for many runs, torchrun for one large run: choose one of them")
     if share and options.get("device") == "cpu":
         raise InputError("--gpus-per-job cannot be used with --device cpu")

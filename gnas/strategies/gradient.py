@@ -179,7 +179,7 @@ class GradientSearch(EpochLoop):
         return f"{batch}space.channels (now {problem.channels}) or space.cells (now {problem.num_cells})"
 
     def finish_epoch(self) -> Record:
-        distributed.settle(self.supernet)
+        distributed.end_epoch(self.supernet)
         rate = self.rate()
         train = self.meter.read(self.epoch)
         if self.norms is not None:

@@ -56,7 +56,7 @@ class Evaluator:
         collect: bool = False,
     ) -> None:
         self.model, self.store, self.precision, self.batch_size = model, store, precision, batch_size
-        rank, size = distributed.share()
+        rank, size = distributed.batch_share()
         self.plan = store.plan(batch_size)[rank::size]  # whole batches: their figures add up exactly
         self.meter = Meter(model.task, store.device, len(self.plan), split, store.num_rows, collect)
         self.engine = Engine(self._step, store.device, mode_for(mode, store), stream, model.parts())

@@ -170,7 +170,7 @@ class Trainer(EpochLoop):
         with autocast(self.engine.device, self.config.precision), distributed.shared_norms(self.config.sync_bn):
             batch = self.stores["train"].batch(planned.ids, planned.capacity)
             out = self.model(batch)
-            loss = self.task.loss_value(out, batch, distributed.total)
+            loss = self.task.loss_value(out, batch, distributed.sum_over_processes)
         loss.backward()
         loss = distributed.reduce_gradients(loss, list(self.model.parameters()))
         clip_and_step(self.optimizer, self.model.parameters(), self.config.clip)
@@ -179,7 +179,7 @@ class Trainer(EpochLoop):
         self.meter.add(out, batch, loss)
 
     def finish_epoch(self) -> Record:
-        distributed.settle(self.model, *([] if self.average is None else [self.average]))
+        distributed.end_epoch(self.model, *([] if self.average is None else [self.average]))
         train = self.meter.read(self.epoch)
         if self.norms is not None:
             self.norms()

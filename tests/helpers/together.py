@@ -97,11 +97,11 @@ def diverged() -> str:
     """What is said when one process holds other alphas."""
     supernet = gnas.Supernet(tiny.SPACE, small.benchmark().task, 4, 1)
     distributed.same_start(supernet)
-    distributed.settle(supernet)
+    distributed.end_epoch(supernet)
     with torch.no_grad():
         supernet.filter_alphas[0, 0, 0] += 1e-6 * distributed.rank()
     try:
-        distributed.settle(supernet)
+        distributed.end_epoch(supernet)
     except distributed.Diverged as error:
         return str(error)
     return ""
@@ -126,7 +126,7 @@ def everything(folder: Path) -> dict[str, Any]:
     found["edges"] = trained("gatedgcn+", "edges")
     found["messages"] = related()
     found["resumed"] = resumed(folder / "run")
-    if distributed.size() > 1:
+    if distributed.num_processes() > 1:
         found["apart"] = searched("single-level", sync_bn=False)
         found["sampled"] = sampled()
         found["trials"] = searched_by_trials()
@@ -142,6 +142,6 @@ def searched_by_trials() -> dict[str, Any]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    distributed.start("cpu")
+    distributed.join_processes("cpu")
     where = Path(sys.argv[1])
     (where / f"rank-{distributed.rank()}.json").write_text(json.dumps(everything(where)))
