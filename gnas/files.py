@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from gnas.errors import InputError, choose, located
+from gnas.errors import InputError, choose, name_place
 from gnas.formats import add_format, check_format, check_version
 
 MAX_BYTES = 1_000_000
@@ -159,7 +159,7 @@ def _disarm(cell: object) -> object:
 
 def read_text(path: str | Path, *, follow: bool = True) -> str:
     """The text of a small UTF-8 file."""
-    with located(str(path)):
+    with name_place(str(path)):
         try:
             with os.fdopen(open_regular(path, follow=follow), "rb") as file:
                 content = file.read(MAX_BYTES + 1)
@@ -176,7 +176,7 @@ def read_text(path: str | Path, *, follow: bool = True) -> str:
 
 def parse_yaml(text: str, source: str, typed: bool = False) -> object:
     """Plain YAML as nested dicts, lists and strings; ``typed`` also makes numbers, booleans and nulls of what looks so."""
-    with located(source):
+    with name_place(source):
         _check_size(len(text))
         try:
             return (_TypedLoader if typed else _PlainLoader)(text).get_single_data()
@@ -257,7 +257,7 @@ class _PlainDumper(yaml.SafeDumper):
         return True
 
 
-def mapping(value: object, keys: Iterable[str], others: bool = False) -> dict[str, Any]:
+def check_mapping(value: object, keys: Iterable[str], others: bool = False) -> dict[str, Any]:
     """``value`` if it is a mapping with these keys, and no others unless allowed."""
     wanted = list(keys)
     if not isinstance(value, dict):
@@ -266,28 +266,28 @@ def mapping(value: object, keys: Iterable[str], others: bool = False) -> dict[st
         if key not in value:
             raise InputError(f"key {key} is missing; the keys are {', '.join(wanted)}")
     for key in () if others else value:
-        choose(short(key), wanted, "key")
+        choose(shorten(key), wanted, "key")
     return value
 
 
 def of_format(value: object, name: str, keys: Iterable[str], versions: Sequence[str] = ("1",)) -> dict[str, Any]:
     """``value`` if it is a document of this format in one of these versions, with these keys."""
-    document = mapping(value, ("format", "version"), others=True)
-    choose(short(document["format"]), (name,), "file format")
+    document = check_mapping(value, ("format", "version"), others=True)
+    choose(shorten(document["format"]), (name,), "file format")
     if re.fullmatch(r"\d{1,6}", str(document["version"])):
         kind, newest = name.removeprefix("gnas-"), int(versions[-1])
         check_version(kind, int(document["version"]), newest, "", document.get("written_by"))
-    choose(short(document["version"]), versions, f"{name} version")
-    return mapping(document, ("format", "version", *keys))
+    choose(shorten(document["version"]), versions, f"{name} version")
+    return check_mapping(document, ("format", "version", *keys))
 
 
-def sequence(value: object, what: str) -> list[Any]:
+def check_sequence(value: object, what: str) -> list[Any]:
     if not isinstance(value, list):
         raise InputError(f"{what} is {reprlib.repr(value)}; it must be a list")
     return value
 
 
-def digits(value: object, what: str) -> int:
+def check_digits(value: object, what: str) -> int:
     if not isinstance(value, str) or not re.fullmatch("[0-9]{1,6}", value):
         raise InputError(f"{what} is {reprlib.repr(value)}; it must be a whole number")
     return int(value)
@@ -298,6 +298,6 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
-def short(value: object) -> str:
+def shorten(value: object) -> str:
     """``value`` as a string short enough to be quoted in one line."""
     return value if isinstance(value, str) and len(value) < 40 else reprlib.repr(value)

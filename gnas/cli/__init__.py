@@ -13,12 +13,12 @@ import typer
 
 from gnas.cli import compare, depth, doctor, evaluate, explain, predict, report, reproduce, runs, search, train
 from gnas.cli.group import Guarded
-from gnas.cli.options import examples
+from gnas.cli.options import format_examples
 
 app = typer.Typer(
     cls=Guarded,
     help="Find a graph neural network, and its depth, for your graphs.",
-    epilog=examples("gnas search cluster-mini", "gnas doctor"),
+    epilog=format_examples("gnas search cluster-mini", "gnas doctor"),
     invoke_without_command=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -51,23 +51,23 @@ def data(context: typer.Context) -> None:
     raise typer.Exit(code if isinstance(code, int) else 0)
 
 
-app.command("search", epilog=examples(*search.EXAMPLES))(search.search)
-app.command("train", epilog=examples(*train.EXAMPLES))(train.train)
-app.command("depth", epilog=examples(*depth.EXAMPLES))(depth.depth)
-app.command("compare", epilog=examples(*compare.EXAMPLES))(compare.compare)
-app.command("predict", epilog=examples(*predict.EXAMPLES["predict"]))(predict.predict)
-app.command("evaluate", epilog=examples(*evaluate.EXAMPLES))(evaluate.evaluate)
-app.command("explain", epilog=examples(*explain.EXAMPLES))(explain.explain)
-app.command("export", epilog=examples(*predict.EXAMPLES["export"]))(predict.export)
-app.command("report", epilog=examples(*report.EXAMPLES["report"]))(report.report)
-app.command("watch", epilog=examples(*report.EXAMPLES["watch"]))(report.watch_run)
-app.command("draw", epilog=examples(*report.EXAMPLES["draw"]))(report.draw)
-app.command("reproduce", epilog=examples(*reproduce.EXAMPLES))(reproduce.reproduce)
+app.command("search", epilog=format_examples(*search.EXAMPLES))(search.search)
+app.command("train", epilog=format_examples(*train.EXAMPLES))(train.train)
+app.command("depth", epilog=format_examples(*depth.EXAMPLES))(depth.depth)
+app.command("compare", epilog=format_examples(*compare.EXAMPLES))(compare.compare)
+app.command("predict", epilog=format_examples(*predict.EXAMPLES["predict"]))(predict.predict)
+app.command("evaluate", epilog=format_examples(*evaluate.EXAMPLES))(evaluate.evaluate)
+app.command("explain", epilog=format_examples(*explain.EXAMPLES))(explain.explain)
+app.command("export", epilog=format_examples(*predict.EXAMPLES["export"]))(predict.export)
+app.command("report", epilog=format_examples(*report.EXAMPLES["report"]))(report.report)
+app.command("watch", epilog=format_examples(*report.EXAMPLES["watch"]))(report.watch_run)
+app.command("draw", epilog=format_examples(*report.EXAMPLES["draw"]))(report.draw)
+app.command("reproduce", epilog=format_examples(*reproduce.EXAMPLES))(reproduce.reproduce)
 app.add_typer(runs.runs_app)
 # Its module imports torch: it is opened when it is used.
 _OPEN = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 app.command("data", context_settings=_OPEN)(data)
-app.command("doctor", epilog=examples(*doctor.EXAMPLES))(doctor.doctor)
+app.command("doctor", epilog=format_examples(*doctor.EXAMPLES))(doctor.doctor)
 
 
 def main() -> None:

@@ -101,33 +101,33 @@ def compare(
         from gnas.cli.folds import with_folds
         from gnas.cli.networks import read_network
         from gnas.cli.prepare import prepare_run
-        from gnas.cli.workers import workers
+        from gnas.cli.workers import open_workers
 
     for path in found or ():
         read_network(path)  # a wrong one is said before the data are loaded
     names = () if strategies is None else searches.strategy_names(strategies)
     asked = searches.Asked(names, budget_epochs, trial_epochs, derivations)
     if strategies is not None:
-        searches.refuse(found=found, baselines=baselines, epochs=epochs, folds=folds, ensemble=ensemble)
+        searches.refuse_options(found=found, baselines=baselines, epochs=epochs, folds=folds, ensemble=ensemble)
     prepared = prepare_run("compare", with_folds(context.params), name=("strategies" if names else "compare",))
     asked = asked.with_saved(prepared.saved_options.get("strategies"))
     if not asked.names:
-        searches.refuse(budget_epochs=budget_epochs, trial_epochs=trial_epochs, derivations=derivations)
-    with workers(prepared, context.params) as prepared:
+        searches.refuse_options(budget_epochs=budget_epochs, trial_epochs=trial_epochs, derivations=derivations)
+    with open_workers(prepared, context.params) as prepared:
         if asked.names:
             searches.run_strategies(prepared, asked, usual_seeds=seeds is None and not prepared.saved_options)
         else:
             run_compare(prepared, found or [], layers=cells, data_root=data_root)
 
 
-def candidates(
+def collect_candidates(
     prepared: PreparedRun, found_in: list[Path], layers: int | None, collect: bool = True
 ) -> list[Candidate]:
     """The networks that take part, each with a remark where it differs from the first.
 
     ``collect`` uses trainings of the same data that the runs of found networks have.
     """
-    from gnas.cli.networks import collect_trainings, is_name, num_weights, read_network, remarked, run_settings
+    from gnas.cli.networks import add_remark, collect_trainings, is_name, num_weights, read_network, run_settings
     from gnas.workflow import baseline_dropout, make_baseline_candidate, make_candidate, train_config
 
     settings, benchmark = prepared.settings, prepared.benchmark
@@ -155,7 +155,7 @@ def candidates(
             taken = collect_trainings(run, there, entry, config, settings.training.seeds, benchmark, prepared.folder)
             remark = "trained before" if taken.complete else remark
             problems |= {run: taken.problem} if taken.problem else {}
-        finished.append(remarked(entry, benchmark, budget or num_weights(entry, benchmark), remark))
+        finished.append(add_remark(entry, benchmark, budget or num_weights(entry, benchmark), remark))
     for run, problem in problems.items():
         text = f"{run}: its trainings {problem}; they are not used, the networks are trained anew"
         prepared.screen.pair("note", text)
@@ -174,11 +174,11 @@ def run_compare(prepared: PreparedRun, found_in: list[Path], layers: int | None,
     if not (found_in or prepared.settings.training.baselines):
         raise InputError("nothing to compare: name --baselines or --found")
     if count_folds(prepared.settings):
-        run_compare_folds(prepared, data_root, candidates(prepared, found_in, layers, collect=False))
+        run_compare_folds(prepared, data_root, collect_candidates(prepared, found_in, layers, collect=False))
         return
     prepared.lock_folder()
     with training_run(prepared, "compare") as run:
-        board = train_and_rank(prepared, run, candidates(prepared, found_in, layers))
+        board = train_and_rank(prepared, run, collect_candidates(prepared, found_in, layers))
     show.show_leaderboard(screen, board)
     report = write_report(prepared.folder)
     files = ", ".join(f"leaderboard.{kind}" for kind in ("csv", "json", "md"))

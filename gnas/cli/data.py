@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from gnas.cli import options as o
-from gnas.cli.options import examples
+from gnas.cli.options import format_examples
 from gnas.cli.progress import count_progress
 from gnas.cli.screen import Screen
 from gnas.data import load
@@ -21,7 +21,7 @@ from gnas.run.table import Column, Table, show_count
 data_app = typer.Typer(
     name="data",
     help="Benchmarks and your own graphs.",
-    epilog=examples("gnas data list", "gnas data show molecules.csv", "gnas data check zinc"),
+    epilog=format_examples("gnas data list", "gnas data show molecules.csv", "gnas data check zinc"),
     no_args_is_help=True,
 )
 
@@ -31,7 +31,7 @@ DataSeed = Annotated[int | None, typer.Option(metavar="N", min=0, help="Of what 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A benchmark; 'gnas data list' shows them.")]
 
 
-@data_app.command("list", epilog=examples("gnas data list", "gnas data list --data-root /data --json"))
+@data_app.command("list", epilog=format_examples("gnas data list", "gnas data list --data-root /data --json"))
 def list_command(data_root: o.DataRoot = None, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
     """Show the benchmarks and where each would be read from now."""
     screen, rows = Screen(as_json, quiet), list_benchmarks(data_root)
@@ -45,7 +45,9 @@ def list_command(data_root: o.DataRoot = None, as_json: o.Json = False, quiet: o
     screen.result({"benchmarks": [row._asdict() for row in rows]})
 
 
-@data_app.command("show", epilog=examples("gnas data show molecules.csv --target logP", "gnas data show MUTAG/ --json"))
+@data_app.command(
+    "show", epilog=format_examples("gnas data show molecules.csv --target logP", "gnas data show MUTAG/ --json")
+)
 def show_command(
     data: Data,
     target: o.Target = None,
@@ -78,7 +80,7 @@ def _data_options(target: list[str] | None, option: list[str] | None, seed: int 
     return data_options(target, option) | ({} if seed is None else {"seed": seed})
 
 
-@data_app.command("prepare", epilog=examples("gnas data prepare mnist"))
+@data_app.command("prepare", epilog=format_examples("gnas data prepare mnist"))
 def prepare_command(
     name: Name,
     data_root: o.DataRoot = None,
@@ -111,7 +113,7 @@ def prepare_command(
     screen.result({"name": name, "source": found.source, "file": file, "notes": list(found.notes)})
 
 
-@data_app.command("check", epilog=examples("gnas data check zinc --data-root /data"))
+@data_app.command("check", epilog=format_examples("gnas data check zinc --data-root /data"))
 def check_command(
     name: Name, data_root: o.DataRoot = None, seed: Seed = 0, as_json: o.Json = False, quiet: o.Quiet = False
 ) -> None:
@@ -137,7 +139,7 @@ def check_command(
     raise typer.Exit(0 if ok else 1)
 
 
-@data_app.command("pack", epilog=examples("gnas data pack tables/ -o graphs.safetensors"))
+@data_app.command("pack", epilog=format_examples("gnas data pack tables/ -o graphs.safetensors"))
 def pack_command(
     data: Data,
     out: Annotated[

@@ -70,7 +70,7 @@ def depth(
     """Search the network and its message-passing depth together, round by round, until the depth settles."""
     with Screen(as_json, quiet).waiting("starting"):
         from gnas.cli.prepare import prepare_run
-        from gnas.cli.workers import workers
+        from gnas.cli.workers import open_workers
 
     given = {
         "strategy": strategy,
@@ -82,7 +82,7 @@ def depth(
     prepared = prepare_run("depth", context.params, given, ("depth", "{strategy}", "seed{seed}"))
     asked = {"start": cells, "limit": limit, "rounds": rounds}
     bounds = {name: asked[name] or _saved(prepared, name) or usual for name, usual in USUAL.items()}
-    with workers(prepared, context.params) as prepared:
+    with open_workers(prepared, context.params) as prepared:
         run_depth(prepared, bounds)
 
 
@@ -95,7 +95,7 @@ def _saved(prepared: PreparedRun, name: str) -> int | None:
 def run_depth(prepared: PreparedRun, bounds: dict[str, int | None]) -> None:
     """Search the depth, and what is printed of it."""
     from gnas.cli import show
-    from gnas.cli.job import working, write_report
+    from gnas.cli.job import job_progress, write_report
     from gnas.cli.progress import count_progress
     from gnas.files import write_json
     from gnas.strategies import search_stages
@@ -110,7 +110,7 @@ def run_depth(prepared: PreparedRun, bounds: dict[str, int | None]) -> None:
     if bounds["start"] is None:
         with count_progress(screen, benchmark.name) as tell:
             diameter = average_diameter(benchmark.train, seed=settings.search.seed, on_progress=tell)
-    with working(prepared, search_stages(chosen, "round-1")) as work:
+    with job_progress(prepared, search_stages(chosen, "round-1")) as work:
         result = search_depth(
             benchmark,
             settings.space.search_space(),

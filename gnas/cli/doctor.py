@@ -72,9 +72,9 @@ def doctor(
     screen = Screen(as_json, quiet)
     if dataset is not None:
         with screen.waiting("starting"):
-            from gnas.cli.forecast import forecast
+            from gnas.cli.forecast import show_forecast
 
-        screen.result(forecast(screen, dataset, context.params, data_root))
+        screen.result(show_forecast(screen, dataset, context.params, data_root))
         return
     with screen.waiting("looking"):
         found = [finding for look in LOOKS for finding in _safely(look, data_root)]

@@ -8,10 +8,10 @@ from typing import Any
 
 from gnas import distributed
 from gnas.cli import show
-from gnas.cli.job import working, write_report
+from gnas.cli.job import job_progress, write_report
 from gnas.cli.prepare import PreparedRun
 from gnas.compare.networks import Candidate
-from gnas.cost import Workload, estimate
+from gnas.cost import Workload, estimate_cost
 from gnas.data import Benchmark, load
 from gnas.data.benchmarks import is_dataset
 from gnas.errors import InputError
@@ -42,7 +42,7 @@ def load_fold(prepared: PreparedRun, data_root: Any, fold: int) -> Benchmark:
 
 def show_cost(prepared: PreparedRun, folds: int, searches: bool, networks: int) -> None:
     """Print what is done for each fold, and about how long it takes."""
-    one = estimate(Workload.of(prepared.benchmark), prepared.settings, prepared.device)
+    one = estimate_cost(Workload.of(prepared.benchmark), prepared.settings, prepared.device)
     seconds = (one.search_seconds if searches else 0.0) + networks * one.train_seconds
     trainings = count(networks * len(prepared.settings.training.seeds), "training")
     what = f"a search and {trainings}" if searches else trainings
@@ -61,7 +61,7 @@ def run_search_folds(prepared: PreparedRun, data_root: Any) -> None:
     check_budget(prepared.benchmark, settings)
     show_cost(prepared, folds, True, len(names))
     prepared.lock_folder()
-    with working(prepared, repeat_for_folds(plan, folds)) as work:
+    with job_progress(prepared, repeat_for_folds(plan, folds)) as work:
         found = search_folds(
             partial(load_fold, prepared, data_root),
             folds,
@@ -90,7 +90,7 @@ def run_compare_folds(prepared: PreparedRun, data_root: Any, entries: Sequence[C
     prepared.lock_folder()
     training = settings.training
     plan = train_stages([entry.name for entry in entries], training.epochs, len(training.seeds))
-    with working(prepared, repeat_for_folds(plan, folds)) as work:
+    with job_progress(prepared, repeat_for_folds(plan, folds)) as work:
         found = compare_folds(
             partial(load_fold, prepared, data_root),
             folds,

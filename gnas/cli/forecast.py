@@ -12,13 +12,13 @@ import torch
 from gnas.cli.prepare import load_data
 from gnas.cli.screen import Screen
 from gnas.cli.settings import check_settings, data_options, resolve_settings, setting_options, usual_preset
-from gnas.cost import Workload, estimate
+from gnas.cost import Workload, estimate_cost
 from gnas.data.benchmarks import PUBLISHED
 from gnas.errors import InputError
 from gnas.run.words import duration
 
 
-def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root: Path | None) -> dict[str, Any]:
+def show_forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root: Path | None) -> dict[str, Any]:
     """Print the estimate of a run with these options; returns it as plain values."""
     device = _device(options["device"])
     chosen = setting_options(options)
@@ -30,7 +30,7 @@ def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root
     else:
         given = data_options(options["target"], options["data"])
         work, source = Workload.of(load_data(screen, dataset, data_root, given, show=False)), "the data"
-    found = estimate(work, settings, device, dataset)
+    found = estimate_cost(work, settings, device, dataset)
     where = found.measured_on if found.same_hardware else f"{found.measured_on}, not this machine"
     seeds = len(settings.training.seeds)
     screen.pair(
@@ -42,12 +42,18 @@ def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root
     screen.pairs(
         "estimate",
         [
-            ("search", f"{duration(found.search_seconds)}, {size(found.search_mb)}; {settings.search.epochs} epochs"),
+            (
+                "search",
+                f"{duration(found.search_seconds)}, {format_megabytes(found.search_mb)}; {settings.search.epochs} epochs",
+            ),
             (
                 f"{seeds} seed{'s' * (seeds != 1)}",
-                f"{duration(found.train_seconds)}, {size(found.train_mb)}; about {found.train_epochs} epochs each",
+                f"{duration(found.train_seconds)}, {format_megabytes(found.train_mb)}; about {found.train_epochs} epochs each",
             ),
-            ("in all", f"{duration(found.seconds)}, {size(found.peak_mb)} at most; without baselines"),
+            (
+                "in all",
+                f"{duration(found.seconds)}, {format_megabytes(found.peak_mb)} at most; without baselines",
+            ),
         ],
     )
     screen.pair("from", f"steps measured on {where}; on sizes left out they were off by {found.off:.0%} (median)")
@@ -65,10 +71,10 @@ def _device(name: str | None) -> torch.device:
     return device
 
 
-def size(megabytes: float) -> str:
+def format_megabytes(megabytes: float) -> str:
     """About how much memory.
 
-    >>> size(310.0), size(2048.0)
+    >>> format_megabytes(310.0), size(2048.0)
     ('310 MB', '2.0 GB')
     """
     return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1024:.1f} GB"

@@ -35,7 +35,7 @@ class Work:
 
 
 @contextlib.contextmanager
-def working(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[Work]:
+def job_progress(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[Work]:
     """Inside, a job runs: Ctrl-C ends it after the step, a second one at once."""
     settings, metric = prepared.settings, prepared.benchmark.task.metric
     tracker = open_trackers(prepared.trackers, prepared.folder, settings.to_dict())
@@ -50,7 +50,7 @@ def working(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[Work]:
         _closing(tracker),
         renew,
         stop_on_interrupt() as stop,
-        explained(settings, prepared.device),
+        explain_job_memory(settings, prepared.device),
         stages,
         watching(stages.on_step),
     ):
@@ -108,7 +108,7 @@ def _closing(tracker: Tracker) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def explained(settings: Settings, device: torch.device) -> Iterator[None]:
+def explain_job_memory(settings: Settings, device: torch.device) -> Iterator[None]:
     """Inside, running out of memory is explained by the settings that decide how much is needed."""
     try:
         yield
@@ -135,7 +135,7 @@ def train_and_rank(prepared: PreparedRun, run: Run, entries: Sequence[Candidate]
     settings, benchmark = prepared.settings, prepared.benchmark
     training = settings.training
     plan = train_stages([entry.name for entry in entries], training.epochs, len(training.seeds))
-    with working(prepared, plan) as work:
+    with job_progress(prepared, plan) as work:
         board = compare(
             benchmark,
             entries,

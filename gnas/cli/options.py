@@ -238,6 +238,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=OUTPUT)]
 
 
-def examples(*lines: str) -> str:
+def format_examples(*lines: str) -> str:
     """The end of a command's help."""
     return "\n\n".join(("Examples:" if len(lines) > 1 else "Example:", *(f"  $ {line}" for line in lines)))

@@ -23,7 +23,7 @@ from gnas.cli.settings import (
     setting_options,
     usual_preset,
 )
-from gnas.cli.workers import check_workers, fetch
+from gnas.cli.workers import check_workers, fetch_run
 from gnas.data import NAMES, Benchmark, load
 from gnas.data.describe import describe_benchmark
 from gnas.errors import InputError
@@ -104,7 +104,7 @@ def prepare_run(
     settings = resolve_settings(usual, preset, file or recipe, None, given, changes)
     words = [word.format(strategy=settings.search.strategy, seed=settings.search.seed) for word in name]
     folder = options["out"] or run_name(dataset, *words)
-    fetch(options.get("sync"), Path(folder), options["resume"], options["force"])
+    fetch_run(options.get("sync"), Path(folder), options["resume"], options["force"])
     place = distributed.from_first(lambda: Place(folder, job, options["resume"], options["force"]))
     saved = distributed.from_first(lambda: place.saved) if file is None else read_command(file)
     if saved and file is None:

@@ -59,7 +59,7 @@ def report(
     if out is None and len(runs) > 1:
         out = Path("comparison.html")
     refuse_existing(out, force)
-    path = follow(screen, runs[0], out) if watch else write(screen, runs, out)
+    path = follow_run(screen, runs[0], out) if watch else write_page(screen, runs, out)
     screen.pair("report", str(path))
     saved: list[str] = []
     if pictures is not None:
@@ -70,7 +70,7 @@ def report(
     screen.result({"runs": [str(folder) for folder in runs], "report": str(path), "pictures": saved})
 
 
-def write(screen: Screen, runs: list[Path], out: Path | None) -> Path:
+def write_page(screen: Screen, runs: list[Path], out: Path | None) -> Path:
     """The page of one run, or one that compares several."""
     with screen.waiting("writing"):
         from gnas.report.html import compare_report, write_report
@@ -78,7 +78,7 @@ def write(screen: Screen, runs: list[Path], out: Path | None) -> Path:
         return write_report(runs[0], out=out) if len(runs) == 1 else compare_report(runs, out or Path())
 
 
-def follow(screen: Screen, folder: Path, out: Path | None) -> Path:
+def follow_run(screen: Screen, folder: Path, out: Path | None) -> Path:
     """Keep the report of a running job up to date until it is finished, or Ctrl-C."""
     from gnas.report.html import watch
     from gnas.run.folder import stop_on_interrupt

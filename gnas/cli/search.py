@@ -62,11 +62,11 @@ def search(
     with Screen(as_json, quiet).waiting("starting"):
         from gnas.cli.folds import run_search_folds, with_folds
         from gnas.cli.prepare import prepare_run
-        from gnas.cli.workers import workers
+        from gnas.cli.workers import open_workers
         from gnas.folds import count_folds
 
     prepared = prepare_run("search", with_folds(context.params), name=("{strategy}", "seed{seed}"))
-    with workers(prepared, context.params) as prepared:
+    with open_workers(prepared, context.params) as prepared:
         if count_folds(prepared.settings):
             run_search_folds(prepared, data_root)
         else:
@@ -77,14 +77,14 @@ def run_search(prepared: PreparedRun) -> None:
     """The main job on loaded data, and what it prints."""
     from gnas import distributed
     from gnas.cli import show
-    from gnas.cli.job import working, write_report
+    from gnas.cli.job import job_progress, write_report
     from gnas.workflow import check_budget, discover, job_stages
 
     screen, settings, benchmark = prepared.screen, prepared.settings, prepared.benchmark
     plan = job_stages(settings)
     check_budget(benchmark, settings)  # before anything is written
     prepared.lock_folder()
-    with working(prepared, plan) as work:
+    with job_progress(prepared, plan) as work:
         found = discover(
             benchmark,
             settings,

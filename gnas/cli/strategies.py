@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gnas.cli import show
-from gnas.cli.job import working, write_report
+from gnas.cli.job import job_progress, write_report
 from gnas.cli.screen import Screen
 from gnas.compare.budget import SearchBudget
 from gnas.compare.strategies import compare_strategies
 from gnas.errors import InputError
 from gnas.plugins import check_plugin
 from gnas.report import plots
-from gnas.run.folder import Run, plain
+from gnas.run.folder import Run, plain_config
 from gnas.strategies import STRATEGIES, SearchStrategy
 from gnas.strategies.base import SearchProblem
 from gnas.strategies.trial import TrialSettings
@@ -51,7 +51,7 @@ class Asked:
         return Asked(**merged)
 
 
-def refuse(**options: object) -> None:
+def refuse_options(**options: object) -> None:
     """An error for options that mean nothing with, or without, ``--strategies``."""
     for name, value in options.items():
         if value:
@@ -105,10 +105,10 @@ def run_strategies(prepared: PreparedRun, asked: Asked, usual_seeds: bool) -> No
         "cells": settings.space.cells,
         "channels": settings.space.channels,
     }
-    config = plain({**config, "space": settings.space.search_space(), "search_budget": budget})
+    config = plain_config({**config, "space": settings.space.search_space(), "search_budget": budget})
     with Run(prepared.folder, config, resume=prepared.place.resumed) as run:
         write_data(run, benchmark)
-        with working(prepared, stages(strategies, budget, settings.training.seeds)) as work:
+        with job_progress(prepared, plan_stages(strategies, budget, settings.training.seeds)) as work:
             comparison = compare_strategies(
                 benchmark,
                 strategies,
@@ -135,7 +135,7 @@ def run_strategies(prepared: PreparedRun, asked: Asked, usual_seeds: bool) -> No
     screen.result({**facts, "report": report})
 
 
-def stages(strategies: Mapping[str, SearchStrategy], budget: SearchBudget, seeds: Sequence[int]) -> list[Stage]:
+def plan_stages(strategies: Mapping[str, SearchStrategy], budget: SearchBudget, seeds: Sequence[int]) -> list[Stage]:
     """A stage for each search: trials, or epochs of a supernet and then the networks derived from it."""
     steps = budget.search_epochs + budget.derivations
     kinds = {True: (budget.trials, 1, "trial"), False: (steps, 1, "step")}

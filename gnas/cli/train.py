@@ -79,7 +79,7 @@ def train(
         from gnas.cli.networks import read_formula, read_network, recipe_for
         from gnas.cli.prepare import prepare_run
         from gnas.cli.settings import baseline_names
-        from gnas.cli.workers import workers
+        from gnas.cli.workers import open_workers
 
     architecture, recipe = None, None
     if genotype is not None:
@@ -99,7 +99,7 @@ def train(
         "budget": budget,
     }
     words = [name if architecture is None else architecture.id]
-    with workers(prepare_run("train", context.params, given, words, recipe), context.params) as prepared:
+    with open_workers(prepare_run("train", context.params, given, words, recipe), context.params) as prepared:
         run_train(prepared, name, architecture, channels)
 
 

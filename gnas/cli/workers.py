@@ -28,7 +28,7 @@ def check_workers(options: Mapping[str, Any]) -> None:
         raise InputError("--gpus-per-job cannot be used with --device cpu")
 
 
-def fetch(url: str | None, folder: Path, resume: bool, force: bool) -> None:
+def fetch_run(url: str | None, folder: Path, resume: bool, force: bool) -> None:
     """Copy the run at the URL to ``folder``, which is older. Refuse to replace a run without ``--force``."""
     if url is not None:
         distributed.from_first(lambda: _fetch(Storage(url), folder, resume, force))
@@ -50,7 +50,7 @@ def _fetch(storage: Storage, folder: Path, resume: bool, force: bool) -> None:
 
 
 @contextlib.contextmanager
-def workers(prepared: PreparedRun, options: Mapping[str, Any]) -> Iterator[PreparedRun]:
+def open_workers(prepared: PreparedRun, options: Mapping[str, Any]) -> Iterator[PreparedRun]:
     """Inside, the command has a runner: the workers that ``--on`` names, by default this process."""
     on, share, sync = (options.get(name) for name in ("on", "gpus_per_job", "sync"))
     with prepared.screen.waiting("starting workers") if on not in (None, "here") else contextlib.nullcontext():

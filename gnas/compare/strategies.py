@@ -30,7 +30,7 @@ from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
 from gnas.jobs import Job, Runner, Work
 from gnas.model.stage import OperationTypes
-from gnas.run.folder import Run, plain
+from gnas.run.folder import Run, plain_config
 from gnas.run.layout import RESULT, is_finished, strategy_folder
 from gnas.run.strategy_curves import Point, StrategyComparison, read_points
 from gnas.strategies import SearchResult, SearchStrategy
@@ -96,7 +96,7 @@ def compare_strategies(
     for seed in seeds:  # before strategies: other work of the machine, if any, then slows all of them alike
         for name, strategy in strategies.items():
             chosen = budget.given_to(strategy)
-            config = plain({"job": "search", **about, "search_budget": budget, "strategy": chosen, "seed": seed})
+            config = plain_config({"job": "search", **about, "search_budget": budget, "strategy": chosen, "seed": seed})
             place = strategy_folder(folder, name, seed)
             results[name, seed] = _read_result(place, config)
             if results[name, seed] is None:
@@ -216,7 +216,7 @@ class Moment:
     architecture: Architecture
 
 
-def moments(result: SearchResult, count: int) -> list[Moment]:
+def find_moments(result: SearchResult, count: int) -> list[Moment]:
     """Up to ``count`` moments, evenly spread, the end among them; a search that keeps no genotypes has its end only."""
     history = [record for record in result.history if record.get("genotype")]
     stops = dict.fromkeys(round(len(history) * part / count) for part in range(1, count))
@@ -229,7 +229,7 @@ def derive_networks(
     result: SearchResult, problem: SearchProblem, budget: SearchBudget, context: SearchContext
 ) -> tuple[list[Record], Architecture]:
     """A record for each moment of a search, its cost that of the search and of all networks trained by then; the best."""
-    found = moments(result, budget.derivations)
+    found = find_moments(result, budget.derivations)
     given = {moment.architecture.id: moment.architecture for moment in found}
     trials = ListedTrials(list(given.values()), budget.trial_settings(), problem, context)
     best = trials.search("derived").genotype

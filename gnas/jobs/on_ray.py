@@ -24,7 +24,7 @@ from gnas.jobs.messages import (
 )
 from gnas.jobs.pools import Receive, Task
 from gnas.jobs.ray_cluster import Cluster, kill_process
-from gnas.printed import printable
+from gnas.printed import to_printable
 
 
 class RayTasks:
@@ -45,7 +45,7 @@ class RayTasks:
             )
         fit = have.get("CPU", 1) / cpus_per_job
         self.width = max(1, int(min(fit, have.get("GPU", 0) / self.gpus) if self.gpus else fit))
-        self._task = ray.remote(stream).options(
+        self._task = ray.remote(print_stream).options(
             num_cpus=cpus_per_job, num_gpus=self.gpus, num_returns="streaming", max_retries=0, name="gnas job"
         )
         self._threads = max(1, int(cpus_per_job))
@@ -123,7 +123,7 @@ class RayTasks:
         self.cluster.close()
 
 
-def stream(line: str) -> Iterator[str]:
+def print_stream(line: str) -> Iterator[str]:
     """The order of one job inside a Ray worker: yields its messages as they come."""
     lines: queue.Queue[str | None] = queue.Queue()
 
@@ -154,4 +154,4 @@ def _describe_error(error: Exception) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return printable((str(error).strip().splitlines() or [""])[0])
+    return to_printable((str(error).strip().splitlines() or [""])[0])

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from gnas.errors import InputError, RunError
-from gnas.printed import printable
+from gnas.printed import to_printable
 
 LOWEST = (2, 52)  # the first version with tokens: without them any user of a machine can run code in its clusters
 CONNECT_SECONDS = 5.0  # for the head to accept a connection
@@ -66,7 +66,7 @@ class Cluster:
         if now - self._asked < CHECK_SECONDS:
             return
         self._asked = now
-        if answers(self.address, 2.0):
+        if is_listening(self.address, 2.0):
             self._answered = time.monotonic()
             self._check_own_node()
         elif time.monotonic() - self._answered > LOST_SECONDS:
@@ -95,7 +95,7 @@ class Cluster:
         """Leave the cluster. One that was started here ends with all its processes, also if its head is gone."""
         if not self.ours:
             return
-        left = list(descendants(os.getpid())) if self.started else []
+        left = list(list_descendants(os.getpid())) if self.started else []
         self.ray.shutdown()
         if not _wait_for_end(left, 3.0):
             for pid in left:
@@ -138,7 +138,7 @@ def _connect(ray: Any) -> bool:
         _join(ray, named if named != "auto" else (find_address() or _no_cluster()), f"RAY_ADDRESS={named}")
         return False
     found = None if named == "local" else find_address()
-    if found is not None and answers(found, CONNECT_SECONDS):
+    if found is not None and is_listening(found, CONNECT_SECONDS):
         _join(ray, found, f"the address that ray start left ({found})")
         return False
     _start(ray)
@@ -152,7 +152,7 @@ def _no_cluster() -> str:
 
 
 def _join(ray: Any, address: str, what: str) -> None:
-    if not answers(address, CONNECT_SECONDS):
+    if not is_listening(address, CONNECT_SECONDS):
         raise InputError(f"no Ray cluster answers at {what}; start one with: ray start --head, or unset RAY_ADDRESS")
     words = [sys.executable, "-c", _PROBE, address]
     try:  # Ray may wait without end, or end the process: so another process tries it first
@@ -163,7 +163,7 @@ def _join(ray: Any, address: str, what: str) -> None:
         ) from None
     if "joined" not in tried.stdout:
         lines = tried.stderr.strip().splitlines() or ["no reason given"]
-        raise InputError(f"the Ray cluster at {what} refuses: {printable(lines[-1])[:300]}")
+        raise InputError(f"the Ray cluster at {what} refuses: {to_printable(lines[-1])[:300]}")
     with _at_root():
         ray.init(address=address, **QUIET)
 
@@ -220,7 +220,7 @@ def find_address() -> str | None:
         return None
 
 
-def answers(address: str, seconds: float) -> bool:
+def is_listening(address: str, seconds: float) -> bool:
     """Whether something accepts connections at an address such as ``10.0.0.1:6379`` or ``ray://host:10001``."""
     host, _, port = address.partition("://")[2 if "://" in address else 0].rpartition(":")
     if not port.isdecimal():  # another kind of address, which only Ray knows
@@ -232,7 +232,7 @@ def answers(address: str, seconds: float) -> bool:
         return False
 
 
-def descendants(pid: int) -> Iterator[int]:
+def list_descendants(pid: int) -> Iterator[int]:
     """The processes of Ray that a process started, directly or not; empty where the system does not say."""
     parents: dict[int, list[int]] = {}
     for file in Path("/proc").glob("[0-9]*/stat"):

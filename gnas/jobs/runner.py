@@ -18,7 +18,7 @@ import torch
 import gnas
 from gnas import distributed
 from gnas.data.storage import write_graphs
-from gnas.errors import Interrupted, located
+from gnas.errors import Interrupted, name_place
 from gnas.graph import GraphSet
 from gnas.jobs.codec import Files, decode, encode
 from gnas.jobs.job import Job, JobsFailed, Lazy, Outcome, Record
@@ -154,7 +154,7 @@ class Runner:
         if self.root is None:
             raise ValueError("a runner with workers needs a root folder")
         files = Files(self._share_graphs, lambda model: self._write_weights(model, job.folder))
-        with located(job.folder):
+        with name_place(job.folder):
             arguments = {name: self._encode(value, files) for name, value in job.arguments.items()}
         place = self.place
         return Order(

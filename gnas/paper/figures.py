@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnas.paper.catalogue import Request, depth_runs, entries, grid, hand_made_run, search_run
+from gnas.paper.catalogue import Request, depth_runs, hand_made_run, list_depths, list_entries, search_run
 from gnas.paper.lines import make_line, select_genotypes, summarise_run
 from gnas.paper.published import DATASETS, HAND_MADE, TITLES
 from gnas.paper.results import Results
@@ -113,14 +113,14 @@ def found_depths(request: Request, results: Results) -> tuple[dict[int, int], di
 def metric_curves(request: Request, results: Results) -> dict[str, dict[int, tuple[float, float]]]:
     """Test metric and its standard deviation by network and depth."""
     curves: dict[str, dict[int, tuple[float, float]]] = {"GNAS": {}}
-    for entry in entries("table-zinc", request):
+    for entry in list_entries("table-zinc", request):
         if entry.model == "gnas":
             got = make_line(entry, request, results, {}).result
             if got is not None:
                 curves["GNAS"][request.scale.depth(entry.depth)] = (got.mean, got.std)
     for model in HAND_MADE[1:]:
         points = {}
-        for depth in sorted({*grid(request), *map(request.scale.depth, request.depths or (4, 16))}):
+        for depth in sorted({*list_depths(request), *map(request.scale.depth, request.depths or (4, 16))}):
             got, _ = summarise_run(hand_made_run("zinc", model, depth, request), "mae", results, {})
             if got is not None:
                 points[depth] = (got.mean, got.std)

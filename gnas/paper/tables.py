@@ -9,7 +9,15 @@ from typing import Any
 
 from gnas.data.benchmarks import find_facts
 from gnas.model.task import decimals
-from gnas.paper.catalogue import ENTRIES, SEARCHED_DEPTH, Request, depth_runs, entries, standard_run, strategies_run
+from gnas.paper.catalogue import (
+    ENTRIES,
+    SEARCHED_DEPTH,
+    Request,
+    depth_runs,
+    list_entries,
+    standard_run,
+    strategies_run,
+)
 from gnas.paper.findings import check_findings, count_operations
 from gnas.paper.lines import NOT_RUN, Line, LineResult, make_line, printed_digits, select_genotypes
 from gnas.paper.published import DATASETS, TITLES
@@ -59,7 +67,7 @@ def make_tables(item: str, request: Request, results: Results, failed: Failures)
     """The tables of one item of the catalogue."""
     if item not in ENTRIES:
         return MAKERS[item](request, results, failed)
-    lines = [make_line(entry, request, results, failed) for entry in entries(item, request)]
+    lines = [make_line(entry, request, results, failed) for entry in list_entries(item, request)]
     datasets = dict.fromkeys(line.entry.dataset for line in lines)
     return [compare_lines(name, [line for line in lines if line.entry.dataset == name], request) for name in datasets]
 
@@ -102,7 +110,11 @@ def line_columns(lines: Sequence[Line], request: Request) -> list[Column[Line]]:
         Column("depth", lambda line: line.entry.depth, text=lambda line: _show_depth(line, request)),
         paper("weights, paper", "budget", lambda line: f"{line.entry.budget / 1e6:.2f}M"),
         replace(ours("weights", "weights", show_count), name="weights, ours"),
-        paper(f"test {unit(metric)}, paper", "metric", lambda line: _printed(line, line.entry.metric, line.entry.std)),
+        paper(
+            f"test {unit(metric)}, paper",
+            "metric",
+            lambda line: _printed(line, line.entry.metric, line.entry.std),
+        ),
         ours("mean", "ours_metric", text=_show_metric),
         Column("difference", "difference", text=_show_difference),
         paper(

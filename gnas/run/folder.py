@@ -381,7 +381,7 @@ def copy_training(source: Path, target: Path, config: dict[str, Any]) -> None:
     temporary.rename(target)
 
 
-def plain(values: dict[str, Any]) -> dict[str, Any]:
+def plain_config(values: dict[str, Any]) -> dict[str, Any]:
     """Settings as a YAML file gives them back: no tuples, no objects."""
     copied: dict[str, Any] = json.loads(json.dumps({name: _described(value) for name, value in values.items()}))
     return copied

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from gnas.errors import InputError, choose
 from gnas.files import read_json, write_json
-from gnas.printed import mask_secrets, printable
+from gnas.printed import mask_secrets, to_printable
 
 Record = dict[str, Any]
 NAMES = ("tensorboard", "mlflow", "wandb")
@@ -95,7 +95,7 @@ class Several:
                 call(tracker)
             except Exception as error:
                 self.trackers.remove(tracker)
-                reason = printable(" ".join(str(error).split())[:200])
+                reason = to_printable(" ".join(str(error).split())[:200])
                 warnings.warn(f"tracking with {type(tracker).__name__} failed and is turned off: {reason}")
 
 

@@ -10,7 +10,7 @@ from tiny import SPACE, tiny
 
 from gnas.arch.genotype import Genotype
 from gnas.compare import strategies as module
-from gnas.compare.strategies import SearchBudget, as_points, compare_strategies, moments, warm_up
+from gnas.compare.strategies import SearchBudget, as_points, compare_strategies, find_moments, warm_up
 from gnas.errors import InputError, Interrupted
 from gnas.run.folder import Run
 from gnas.run.strategy_curves import StrategyComparison
@@ -131,10 +131,10 @@ def test_moments_are_spread_and_end_with_the_result() -> None:
     genotypes = [SPACE.sample(np.random.default_rng(n), 2) for n in range(10)]
     history = [{"epoch": n + 1, "seconds": float(n), "genotype": g.to_yaml()} for n, g in enumerate(genotypes)]
     result = SearchResult(genotypes[-2], history, 12.0, "x", trained_epochs=10)  # as where it stopped on collapse
-    assert [(m.epochs, m.seconds) for m in moments(result, 4)] == [(2, 1.0), (5, 4.0), (8, 7.0), (10, 12.0)]
-    assert [m.architecture for m in moments(result, 4)] == [genotypes[n] for n in (1, 4, 7, 8)]
-    assert [m.epochs for m in moments(replace(result, history=history[:2]), 4)] == [1, 10]
-    assert [m.epochs for m in moments(result, 1)] == [10]
+    assert [(m.epochs, m.seconds) for m in find_moments(result, 4)] == [(2, 1.0), (5, 4.0), (8, 7.0), (10, 12.0)]
+    assert [m.architecture for m in find_moments(result, 4)] == [genotypes[n] for n in (1, 4, 7, 8)]
+    assert [m.epochs for m in find_moments(replace(result, history=history[:2]), 4)] == [1, 10]
+    assert [m.epochs for m in find_moments(result, 1)] == [10]
 
 
 def test_a_failed_network_costs_and_is_not_the_best() -> None:

@@ -133,7 +133,7 @@ STARTED = """
 import os, socket, subprocess, sys
 from pathlib import Path
 from gnas.jobs import open_runner
-from gnas.jobs.ray_cluster import _is_of_ray, descendants
+from gnas.jobs.ray_cluster import _is_of_ray, list_descendants
 
 def listening(pids):
     sockets = set()
@@ -151,7 +151,7 @@ def listening(pids):
 
 with open_runner(Path(sys.argv[1]), "ray") as runner:
     print(runner.pool.description)
-    children = list(descendants(os.getpid()))
+    children = list(list_descendants(os.getpid()))
     print(" ".join(sorted(set(listening([os.getpid(), *children])))))
     other = {**os.environ, "RAY_AUTH_TOKEN": "0" * 64}
     code = "import ray, sys; ray._raylet.GcsClient(address=sys.argv[1])"
@@ -183,14 +183,14 @@ import os, signal, sys
 from pathlib import Path
 from farm import train_all
 from gnas.jobs import open_runner, ray_cluster
-from gnas.jobs.ray_cluster import ClusterLost, _is_of_ray, descendants
+from gnas.jobs.ray_cluster import ClusterLost, _is_of_ray, list_descendants
 
 ray_cluster.CHECK_SECONDS, ray_cluster.LOST_SECONDS = 0.5, 2.0
 victim, children = sys.argv[2], []
 
 def kill(record):
     if not children and record["epoch"] >= 3:
-        children.extend(descendants(os.getpid()))
+        children.extend(list_descendants(os.getpid()))
         for pid in children:
             if victim in Path(f"/proc/{pid}/cmdline").read_text().split("\\0")[0]:
                 os.kill(pid, signal.SIGKILL)
