@@ -39,8 +39,8 @@ from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 from gnas.strategies import STRATEGIES, Race, SearchResult, SearchStrategy, make_strategy, search, search_stages
 from gnas.strategies.base import SearchContext, finished_search
-from gnas.training.loop import Record, labelled
-from gnas.training.stages import Stage, shown, train_stages
+from gnas.training.loop import Record, add_labels
+from gnas.training.stages import Stage, show_progress, train_stages
 
 # Widths under a budget are multiples of 4: rows that begin on 16 bytes. 86 made a step on a GPU a quarter slower than 84 or 88.
 WIDTHS = 4
@@ -186,7 +186,7 @@ def discover(
     check_budget(benchmark, settings)
     config = {"job": "search", **benchmark.identity, "settings": settings.to_dict()}
     with (
-        shown(on_epoch, lambda: job_stages(settings), benchmark.task.metric) as on_epoch,
+        show_progress(on_epoch, lambda: job_stages(settings), benchmark.task.metric) as on_epoch,
         Run(folder, config, resume=resume, force=force) as run,
     ):
         write_data(run, benchmark)
@@ -221,7 +221,7 @@ def discover(
             settings.training.seeds,
             run.path,
             device=device,
-            on_epoch=labelled(on_epoch, stage="train"),
+            on_epoch=add_labels(on_epoch, stage="train"),
             should_stop=should_stop,
             runner=runner,
         )
@@ -302,7 +302,7 @@ def search_part(
             device=context.device,
             engine=context.engine,
             run=part,
-            on_epoch=labelled(context.on_epoch, stage="search"),
+            on_epoch=add_labels(context.on_epoch, stage="search"),
             should_stop=context.should_stop,
             runner=context.runner,
             on_leaders=context.on_leaders,

@@ -20,7 +20,7 @@ from gnas.errors import Interrupted, OutOfMemory, is_out_of_memory, name_memory
 from gnas.run.folder import Run, stop_on_interrupt
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.settings import Settings
-from gnas.training.loop import Record, watching
+from gnas.training.loop import Record, watch_steps
 from gnas.training.stages import Stage, Stages, train_stages
 from gnas.use.tracking import Tracker, open_trackers
 from gnas.workflow import train_config, write_data
@@ -52,7 +52,7 @@ def job_progress(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[Work]
         stop_on_interrupt() as stop,
         explain_job_memory(settings, prepared.device),
         stages,
-        watching(stages.on_step),
+        watch_steps(stages.on_step),
     ):
         try:
             yield Work(_each(stages.on_epoch, tracker.log, renew.on_epoch), lambda: bool(stop))

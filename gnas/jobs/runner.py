@@ -29,7 +29,7 @@ from gnas.jobs.storage import Storage
 from gnas.model.network import GraphModule
 from gnas.run import checkpoint
 from gnas.run.layout import JOBS
-from gnas.training.loop import labelled
+from gnas.training.loop import add_labels
 
 RETRIES = 3
 MOVES = 20  # so many machines of a job may go
@@ -257,7 +257,7 @@ class _Round:
             except Exception as error:  # an argument cannot be loaded
                 self._end(key, error=describe_error(error))
                 return
-        on_epoch = labelled(self.on_epoch, **job.labels)
+        on_epoch = add_labels(self.on_epoch, **job.labels)
         self.pool.start(Task(key, job, self.runner.place, self.orders.get(key), on_epoch, self.should_stop))
 
     def _receive(self, key: int, message: Message) -> None:

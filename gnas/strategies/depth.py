@@ -21,7 +21,7 @@ from gnas.model.stage import OperationTypes
 from gnas.run.folder import Run, plain_config
 from gnas.strategies import GraphNAS, SearchResult, SearchStrategy, SingleLevel, search
 from gnas.strategies.diameter import Diameter, average_diameter
-from gnas.training.loop import Record, labelled
+from gnas.training.loop import Record, add_labels
 
 __all__ = ["DepthResult", "DepthRound", "Diameter", "average_diameter", "search_depth"]
 
@@ -159,7 +159,7 @@ def search_depth(
             with contextlib.nullcontext() if run is None else run.continued(stage, settings, force=force) as part:
                 done = _finished(part)
                 if done is None:
-                    note = labelled(on_epoch, stage=stage, cells=cells)
+                    note = add_labels(on_epoch, stage=stage, cells=cells)
                     done = _as_round(cells, search_with(num_cells=cells, run=part, on_epoch=note))
                     if part is not None:
                         part.write_json("round", done.to_dict())

@@ -17,7 +17,7 @@ from gnas.model.supernet import Supernet
 from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.training.engine import Engine, mode_for, take_turns
-from gnas.training.loop import EpochLoop, Record, lower_batch, seeded, steps_per_epoch
+from gnas.training.loop import EpochLoop, Record, lower_batch, make_generator, steps_per_epoch
 from gnas.training.meter import Meter
 from gnas.training.optim import adam, autocast, restore
 from gnas.training.store import Capacity, Planned, Store
@@ -37,7 +37,7 @@ class OneShotTraining(EpochLoop):
         precision: str = "tf32",
         run: Run | None = None,
     ) -> None:
-        super().__init__(epochs, seeded(context.seed), run, None, context.should_stop)
+        super().__init__(epochs, make_generator(context.seed), run, None, context.should_stop)
         torch.manual_seed(context.seed)
         self.task, self.store, self.batch_size, self.precision = problem.task, store, batch_size, precision
         self.supernet = Supernet(

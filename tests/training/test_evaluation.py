@@ -18,7 +18,7 @@ from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.strategies import SingleLevel, search
 from gnas.training.evaluation import PreciseNorms, evaluate, lag_behind, norms_of
-from gnas.training.loop import seeded
+from gnas.training.loop import make_generator
 from gnas.training.store import GraphStore
 from gnas.training.train import train
 
@@ -62,7 +62,7 @@ def test_one_batch_makes_evaluation_equal_to_training_mode() -> None:
     shake(model)
     store = GraphStore(BENCH.train)
     PreciseNorms(model, store, len(BENCH.train), 1, "eager", "float32", None)()
-    planned = store.plan(len(BENCH.train), seeded(0))[0]
+    planned = store.plan(len(BENCH.train), make_generator(0))[0]
     batch = store.batch(planned.ids, planned.capacity)
     as_trained = model.train()(batch)
     as_judged = model.eval()(batch)

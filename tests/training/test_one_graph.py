@@ -27,7 +27,7 @@ from gnas.run.protocol import TrainConfig
 from gnas.run.settings import ONE_GRAPH, Settings, TrainingSettings
 from gnas.strategies.proposers import CandidateSpace, propose_candidate
 from gnas.strategies.race import Race
-from gnas.training.loop import plan_epoch, seeded, steps_per_epoch
+from gnas.training.loop import make_generator, plan_epoch, steps_per_epoch
 from gnas.training.sampling import open_store
 from gnas.training.train import train
 from gnas.workflow import baseline_dropout, make_baseline_candidate, strategy_from_settings, summarise_data
@@ -57,7 +57,7 @@ def test_an_epoch_passes_the_graphs_until_it_has_its_steps(size: int, least: int
     ring = torch.tensor([[0, 1], [1, 0]])
     graphs = [Data(x=torch.ones(2, 1), edge_index=ring, y=torch.tensor([k % 2])) for k in range(5)]
     store = open_store(gnas.graph.GraphSet.from_data(graphs))
-    plan = plan_epoch(store, size, least, seeded(0))
+    plan = plan_epoch(store, size, least, make_generator(0))
     assert len(plan) == steps == steps_per_epoch(store, size, least)
     seen = torch.cat([planned.ids for planned in plan])
     assert len(set(seen[seen < 5].bincount(minlength=5).tolist())) == 1  # every graph equally often

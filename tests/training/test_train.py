@@ -23,7 +23,7 @@ from gnas.strategies import Darts, SingleLevel, search
 from gnas.training import optim
 from gnas.training.engine import take_turns
 from gnas.training.evaluation import Evaluator, evaluate
-from gnas.training.loop import seeded
+from gnas.training.loop import make_generator
 from gnas.training.meter import NotFinite
 from gnas.training.store import GraphStore
 from gnas.training.train import Spread, Trainer, TrainResult, train, train_seeds
@@ -53,7 +53,7 @@ def plain(bench: Benchmark, config: TrainConfig, seed: int) -> tuple[list[dict[s
     model = builder(bench)()
     optimizer = torch.optim.Adam(model.parameters(), lr=config.lr)
     schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=config.patience)
-    generator, history = seeded(seed), []
+    generator, history = make_generator(seed), []
     best, selected = math.inf, copy.deepcopy(model)
     for _ in range(config.epochs):
         order = torch.randperm(len(bench.train), generator=generator)
