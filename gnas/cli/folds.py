@@ -8,7 +8,7 @@ from typing import Any
 
 from gnas import distributed
 from gnas.cli import show
-from gnas.cli.job import job_progress, write_report
+from gnas.cli.job import finish_job, job_progress
 from gnas.cli.prepare import PreparedRun
 from gnas.compare.networks import Candidate
 from gnas.cost import Workload, estimate_cost
@@ -107,20 +107,9 @@ def run_compare_folds(prepared: PreparedRun, data_root: Any, entries: Sequence[C
 
 
 def _show_folds(prepared: PreparedRun, found: FoldsResult, *commands: Sequence[str]) -> None:
-    screen = prepared.screen
-    show.show_leaderboard(screen, found.leaderboard)
-    report = write_report(prepared.folder)
-    screen.pair("tables", f"{prepared.folder}/ leaderboard.csv, leaderboard.json, leaderboard.md; each fold in fold-K/")
-    show.show_next_steps(screen, report, *commands)
+    show.show_leaderboard(prepared.screen, found.leaderboard)
     best = {} if found.genotype is None else {"best_fold": found.best, "genotype": found.genotype.id}
-    screen.result(
-        {
-            "run": str(prepared.folder),
-            "dataset": prepared.benchmark.name,
-            "preset": prepared.settings.preset,
-            **best,
-            "leaderboard": found.leaderboard.to_dict(),
-            "folds": [board.to_dict() for board in found.folds],
-            "report": report,
-        }
-    )
+    facts = {"dataset": prepared.benchmark.name, "preset": prepared.settings.preset, **best}
+    facts |= {"leaderboard": found.leaderboard.to_dict(), "folds": [board.to_dict() for board in found.folds]}
+    tables = f"{prepared.folder}/ leaderboard.csv, leaderboard.json, leaderboard.md; each fold in fold-K/"
+    finish_job(prepared, facts, *commands, tables=tables)

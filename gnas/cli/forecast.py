@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from gnas.cli.options import Options
 from gnas.cli.prepare import load_data
 from gnas.cli.screen import Screen
 from gnas.cli.settings import check_settings, data_options, resolve_settings, setting_options, usual_preset
@@ -18,18 +17,18 @@ from gnas.errors import InputError
 from gnas.run.words import duration
 
 
-def show_forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root: Path | None) -> dict[str, Any]:
+def show_forecast(screen: Screen, options: Options) -> dict[str, Any]:
     """Print the estimate of a run with these options; returns it as plain values."""
-    device = _device(options["device"])
+    dataset, device = options.dataset, _device(options.device)
     chosen = setting_options(options)
     usual, _ = usual_preset("search", dataset, device, chosen)
-    settings = resolve_settings(usual, options["preset"], None, None, chosen)
+    settings = resolve_settings(usual, options.preset, None, None, chosen)
     check_settings(settings)
     if dataset in PUBLISHED:
         work, source = Workload.published(dataset), "published figures"
     else:
-        given = data_options(options["target"], options["data"])
-        work, source = Workload.of(load_data(screen, dataset, data_root, given, show=False)), "the data"
+        given = data_options(options.target, options.data)
+        work, source = Workload.of(load_data(screen, dataset, options.data_root, given, show=False)), "the data"
     found = estimate_cost(work, settings, device, dataset)
     where = found.measured_on if found.same_hardware else f"{found.measured_on}, not this machine"
     seeds = len(settings.training.seeds)
@@ -74,7 +73,7 @@ def _device(name: str | None) -> torch.device:
 def format_megabytes(megabytes: float) -> str:
     """About how much memory.
 
-    >>> format_megabytes(310.0), size(2048.0)
+    >>> format_megabytes(310.0), format_megabytes(2048.0)
     ('310 MB', '2.0 GB')
     """
     return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1024:.1f} GB"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 from gnas import distributed
 from gnas.cli.prepare import PreparedRun
 from gnas.cli.progress import choose_view
+from gnas.cli.show import show_next_steps
 from gnas.compare.ensemble import add_ensemble
 from gnas.compare.networks import Candidate, compare
 from gnas.errors import Interrupted, OutOfMemory, is_out_of_memory, name_memory
@@ -22,7 +24,7 @@ from gnas.run.leaderboard import Leaderboard
 from gnas.run.settings import Settings
 from gnas.training.loop import Record, watch_steps
 from gnas.training.stages import Stage, Stages, train_stages
-from gnas.use.tracking import Tracker, open_trackers
+from gnas.use.tracking import open_trackers
 from gnas.workflow import train_config, write_data
 
 
@@ -47,7 +49,7 @@ def job_progress(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[Work]
     )
     renew = _Renewal(prepared.folder)
     with (
-        _closing(tracker),
+        contextlib.closing(tracker),
         renew,
         stop_on_interrupt() as stop,
         explain_job_memory(settings, prepared.device),
@@ -100,14 +102,6 @@ class _Renewal:
 
 
 @contextlib.contextmanager
-def _closing(tracker: Tracker) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        tracker.close()
-
-
-@contextlib.contextmanager
 def explain_job_memory(settings: Settings, device: torch.device) -> Iterator[None]:
     """Inside, running out of memory is explained by the settings that decide how much is needed."""
     try:
@@ -156,8 +150,6 @@ def train_and_rank(prepared: PreparedRun, run: Run, entries: Sequence[Candidate]
 
 def write_report(folder: Path) -> str | None:
     """The file of a finished run's report. A run is not lost because its report failed: that is a warning."""
-    import warnings
-
     from gnas.report.html import write_report as write
 
     try:
@@ -166,3 +158,12 @@ def write_report(folder: Path) -> str | None:
         reason = " ".join(str(error).split()) or type(error).__name__
         warnings.warn(f"the report could not be written ({reason}); the run is complete: gnas report {folder}")
         return None
+
+
+def finish_job(prepared: PreparedRun, facts: Mapping[str, Any], *commands: Sequence[str], **lines: str) -> None:
+    """Write the report, print ``lines`` and the commands that are next, and give the facts to ``--json``."""
+    report = write_report(prepared.folder)
+    for name, text in lines.items():
+        prepared.screen.pair(name, text)
+    show_next_steps(prepared.screen, report, *commands)
+    prepared.screen.result({"run": str(prepared.folder), **facts, "report": report})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +24,18 @@ from gnas.cli.settings import (
     setting_options,
     usual_preset,
 )
-from gnas.cli.workers import check_workers, fetch_run
 from gnas.data import NAMES, Benchmark, load
 from gnas.data.describe import describe_benchmark
 from gnas.errors import InputError
 from gnas.files import read_text
-from gnas.jobs import Runner
+from gnas.jobs import Runner, check_on, open_runner
+from gnas.jobs.storage import Storage
+from gnas.run.layout import CONFIG, OWN_NAMES
 from gnas.run.settings import RACE_SECONDS, Settings, read_command
 from gnas.run.words import parse_duration
 from gnas.training.engine import use_deterministic
 from gnas.use.tracking import find_trackers
 from gnas.workflow import list_versions
-
-PATHS = ("out", "settings", "data_root")  # plain strings where Typer converts them after it fills its context
 
 TOGETHER = ("search", "train")  # the commands that several processes can share
 
@@ -84,7 +84,6 @@ def prepare_run(
         recipe: a file of settings, for a new run with neither ``--preset`` nor ``--settings``.
     """
     started = time.monotonic()
-    options = {key: Path(value) if key in PATHS and value else value for key, value in options.items()}
     check_workers(options)
     dataset, device = str(options["dataset"]), choose_device(options["device"], options["deterministic"])
     first = join_processes(job, device)
@@ -205,3 +204,55 @@ def describe_device(device: torch.device) -> str:
     threads = torch.get_num_threads()
     together = f", {distributed.num_processes()} processes" if distributed.num_processes() > 1 else ""
     return f"{device} ({threads} thread{'s' * (threads != 1)}{together})"
+
+
+# -- workers ---------------------------------------------------------------------------------------------------------------
+
+
+def check_workers(options: Mapping[str, Any]) -> None:
+    """Refuse options that exclude each other, before anything is loaded."""
+    on, share = options.get("on"), options.get("gpus_per_job")
+    kind, _ = check_on(on, share)
+    if kind != "here" and distributed.is_launched():
+        raise InputError("--on is for many runs, torchrun for one large run: choose one of them")
+    if share and options.get("device") == "cpu":
+        raise InputError("--gpus-per-job cannot be used with --device cpu")
+
+
+def fetch_run(url: str | None, folder: Path, resume: bool, force: bool) -> None:
+    """Copy the run at the URL to ``folder``, which is older. Refuse to replace a run without ``--force``."""
+    if url is not None:
+        distributed.from_first(lambda: _fetch(Storage(url), folder, resume, force))
+
+
+def _fetch(storage: Storage, folder: Path, resume: bool, force: bool) -> None:
+    storage.claim()  # until the command ends
+    storage.remove_shared()
+    if not storage.holds(CONFIG):
+        return
+    if force:
+        for name in OWN_NAMES:
+            storage.remove(name)
+    elif resume:
+        storage.pull("", folder)
+    else:
+        storage.release()
+        raise InputError(f"{storage.url} already holds a run; --resume resumes it, --force replaces it")
+
+
+@contextlib.contextmanager
+def open_workers(prepared: PreparedRun, options: Mapping[str, Any]) -> Iterator[PreparedRun]:
+    """Inside, the command has a runner: the workers that ``--on`` names, by default this process."""
+    on, share, sync = (options.get(name) for name in ("on", "gpus_per_job", "sync"))
+    with prepared.screen.waiting("starting workers") if on not in (None, "here") else contextlib.nullcontext():
+        runner = open_runner(prepared.folder, on, gpus_per_job=share, device=prepared.device, sync=sync)
+    if description := getattr(runner.pool, "description", ""):
+        prepared.screen.pair("ray", description)
+    try:
+        with runner:
+            yield replace(prepared, runner=runner)
+    finally:
+        if prepared.folder.is_dir():
+            runner.push_own_files()
+        if runner.storage is not None:
+            runner.storage.release()

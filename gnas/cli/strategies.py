@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gnas.cli import show
-from gnas.cli.job import job_progress, write_report
-from gnas.cli.screen import Screen
+from gnas.cli.job import finish_job, job_progress
+from gnas.cli.options import Options
+from gnas.cli.prepare import PreparedRun
 from gnas.compare.budget import SearchBudget
 from gnas.compare.strategies import compare_strategies
 from gnas.errors import InputError
 from gnas.plugins import check_plugin
 from gnas.report import plots
 from gnas.run.folder import Run, plain_config
+from gnas.run.settings import Settings
 from gnas.strategies import STRATEGIES, SearchStrategy
 from gnas.strategies.base import SearchProblem
 from gnas.strategies.trial import TrialSettings
 from gnas.training.stages import Stage
 from gnas.workflow import strategy_from_settings, write_data
 
-if TYPE_CHECKING:
-    from gnas.cli.prepare import PreparedRun
-    from gnas.run.settings import Settings
-    from gnas.run.strategy_curves import StrategyComparison
-
 ALL = tuple(name for name, make in STRATEGIES.items() if isinstance(make, type))  # darts1 and darts2 are darts
 SEEDS = "0,1,2"
 TRIAL_EPOCHS, DERIVATIONS = 10, 4
+OWN = ("budget_epochs", "trial_epochs", "derivations")  # the options that only a comparison of strategies has
 
 
 @dataclass(frozen=True)
@@ -51,12 +48,11 @@ class Asked:
         return Asked(**merged)
 
 
-def refuse_options(**options: object) -> None:
+def refuse_options(options: Options, *names: str) -> None:
     """An error for options that mean nothing with, or without, ``--strategies``."""
-    for name, value in options.items():
-        if value:
-            ours = name in ("budget_epochs", "trial_epochs", "derivations")
-            raise InputError(f"--{name.replace('_', '-')} is {'only' if ours else 'not'} for --strategies")
+    for name in names:
+        if options[name]:
+            raise InputError(f"--{name.replace('_', '-')} is {'only' if name in OWN else 'not'} for --strategies")
 
 
 def strategy_names(text: str) -> tuple[str, ...]:
@@ -126,13 +122,12 @@ def run_strategies(prepared: PreparedRun, asked: Asked, usual_seeds: bool) -> No
         picture = plots.best_so_far(comparison)
         pictures = [plots.save_plot(picture, prepared.folder / f"strategies.{kind}") for kind in ("svg", "png")]
         run.write_json("result", {"strategies": comparison.to_dict()["rows"]})
-    show_strategies(screen, comparison)
-    report = write_report(prepared.folder)
-    screen.pair("tables", f"{prepared.folder}/ strategies.csv, strategies.json, strategies.md")
-    screen.pair("figure", ", ".join(map(str, pictures)))
-    show.show_next_steps(screen, report)
-    facts = {"run": str(prepared.folder), "device": str(prepared.device), **comparison.to_dict()}
-    screen.result({**facts, "report": report})
+    table = comparison.table()
+    screen.say(table.to_rich())
+    screen.say(f" {comparison.dataset}: {table.caption}", style="dim")
+    facts = {"device": str(prepared.device), **comparison.to_dict()}
+    tables = f"{prepared.folder}/ strategies.csv, strategies.json, strategies.md"
+    finish_job(prepared, facts, tables=tables, figure=", ".join(map(str, pictures)))
 
 
 def plan_stages(strategies: Mapping[str, SearchStrategy], budget: SearchBudget, seeds: Sequence[int]) -> list[Stage]:
@@ -144,10 +139,3 @@ def plan_stages(strategies: Mapping[str, SearchStrategy], budget: SearchBudget, 
         for seed in seeds
         for name, one in strategies.items()
     ]
-
-
-def show_strategies(screen: Screen, comparison: StrategyComparison) -> None:
-    """Rows from best to worst."""
-    table = comparison.table()
-    screen.say(table.to_rich())
-    screen.say(f" {comparison.dataset}: {table.caption}", style="dim")

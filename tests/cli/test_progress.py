@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gnas.cli.progress import choose_view, count_progress
+from gnas.cli.progress import Bars, choose_view, count_progress
 from gnas.cli.screen import Screen, number_cells, to_json_numbers
-from gnas.cli.views import Bars
 from gnas.training.loop import Step
 from gnas.training.stages import Stage, Stages, View
 
