@@ -214,29 +214,51 @@ def discover(
             entries = make_candidates(benchmark, settings, result)
             protocol = train_config(settings, benchmark.patience)
         run.write_genotype(result.genotype)
-        board = compare(
+        board = train_and_rank(
+            run,
             benchmark,
+            settings,
             [*entries, *rivals],
-            protocol,
-            settings.training.seeds,
-            run.path,
+            protocol=protocol,
+            search=result,
             device=device,
             on_epoch=add_labels(on_epoch, stage="train"),
             should_stop=should_stop,
             runner=runner,
         )
-        board = add_ensemble(
-            board,
-            benchmark,
-            settings.training.ensemble,
-            run.path,
-            seed=settings.training.seeds[0],
-            search=result,
-            device=device,
-            batch_size=settings.training.batch_size,
-        )
         run.write_json("result", {"search": result.to_dict(), "leaderboard": board.to_dict()})
     return Discovery(run.path, result, board)
+
+
+def train_and_rank(
+    run: Run,
+    benchmark: Benchmark,
+    settings: Settings,
+    entries: Sequence[Candidate],
+    *,
+    protocol: TrainConfig | None = None,
+    search: SearchResult | None = None,
+    device: torch.device | str = "cpu",
+    **how: Any,
+) -> Leaderboard:
+    """Train or collect these networks in the folder of a run, and rank them; with an ensemble if the settings want one.
+
+    Args:
+        run: The run.
+        benchmark: The data.
+        settings: The settings of the run.
+        entries: The networks.
+        protocol: The training protocol; by default that of the settings.
+        search: The result of a race, whose other candidates can be members of the ensemble.
+        device: Where to train.
+        how: ``on_epoch``, ``should_stop`` and ``runner`` of :func:`gnas.compare.networks.compare`.
+    """
+    training = settings.training
+    protocol = protocol or train_config(settings, benchmark.patience)
+    board = compare(benchmark, entries, protocol, training.seeds, run.path, device=device, **how)
+    seed, batch_size = training.seeds[0], training.batch_size
+    more: dict[str, Any] = {"seed": seed, "search": search, "device": device, "batch_size": batch_size}
+    return add_ensemble(board, benchmark, training.ensemble, run.path, **more)
 
 
 def make_candidates(benchmark: Benchmark, settings: Settings, result: SearchResult) -> list[Candidate]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from gnas.cli import show
 from gnas.cli import strategies as searches
 from gnas.cli.folds import run_compare_folds, with_folds
-from gnas.cli.job import finish_job, train_and_rank, training_run
+from gnas.cli.job import finish_job, run_training, training_run
 from gnas.cli.networks import add_remark, collect_trainings, is_name, num_weights, read_network, run_settings
 from gnas.cli.options import Options
 from gnas.cli.prepare import PreparedRun, open_workers, prepare_run
@@ -85,7 +85,7 @@ def run_compare(prepared: PreparedRun, found_in: list[Path], layers: int | None,
         return
     prepared.lock_folder()
     with training_run(prepared, "compare") as run:
-        board = train_and_rank(prepared, run, collect_candidates(prepared, found_in, layers))
+        board = run_training(prepared, run, collect_candidates(prepared, found_in, layers))
     show.show_leaderboard(prepared.screen, board)
     tables = ", ".join(f"leaderboard.{kind}" for kind in ("csv", "json", "md"))
     finish_job(prepared, board.to_dict(), tables=f"{prepared.folder}/ {tables}")

@@ -43,7 +43,7 @@ def run_depth(prepared: PreparedRun, bounds: dict[str, int | None]) -> None:
     if bounds["start"] is None:
         with count_progress(screen, benchmark.name) as tell:
             diameter = average_diameter(benchmark.train, seed=settings.search.seed, on_progress=tell)
-    with job_progress(prepared, search_stages(chosen, "round-1")) as work:
+    with job_progress(prepared, search_stages(chosen, "round-1")) as how:
         result = search_depth(
             benchmark,
             settings.space.search_space(),
@@ -55,10 +55,7 @@ def run_depth(prepared: PreparedRun, bounds: dict[str, int | None]) -> None:
             resume=prepared.place.resumed,
             channels=settings.space.channels,
             seed=settings.search.seed,
-            device=prepared.device,
-            on_epoch=work.on_epoch,
-            should_stop=work.should_stop,
-            runner=prepared.runner,
+            **how,
             diameter=diameter,
         )
     if result.diameter is not None:

@@ -61,17 +61,14 @@ def run_search_folds(prepared: PreparedRun, data_root: Any) -> None:
     check_budget(prepared.benchmark, settings)
     show_cost(prepared, folds, True, len(names))
     prepared.lock_folder()
-    with job_progress(prepared, repeat_for_folds(plan, folds)) as work:
+    with job_progress(prepared, repeat_for_folds(plan, folds)) as how:
         found = search_folds(
             partial(load_fold, prepared, data_root),
             folds,
             settings,
             prepared.folder,
-            device=prepared.device,
             resume=prepared.place.resumed,
-            on_epoch=work.on_epoch,
-            should_stop=work.should_stop,
-            runner=prepared.runner,
+            **how,
         )
     if found.genotype is not None:
         show.show_network(prepared.screen, found.genotype, f"fold {found.best}")
@@ -90,18 +87,15 @@ def run_compare_folds(prepared: PreparedRun, data_root: Any, entries: Sequence[C
     prepared.lock_folder()
     training = settings.training
     plan = train_stages([entry.name for entry in entries], training.epochs, len(training.seeds))
-    with job_progress(prepared, repeat_for_folds(plan, folds)) as work:
+    with job_progress(prepared, repeat_for_folds(plan, folds)) as how:
         found = compare_folds(
             partial(load_fold, prepared, data_root),
             folds,
             entries,
             settings,
             prepared.folder,
-            device=prepared.device,
             resume=prepared.place.resumed,
-            on_epoch=work.on_epoch,
-            should_stop=work.should_stop,
-            runner=prepared.runner,
+            **how,
         )
     _show_folds(prepared, found)
 

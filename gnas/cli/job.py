@@ -6,7 +6,6 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from gnas import distributed
 from gnas.cli.prepare import PreparedRun
 from gnas.cli.progress import choose_view
 from gnas.cli.show import show_next_steps
-from gnas.compare.ensemble import add_ensemble
-from gnas.compare.networks import Candidate, compare
+from gnas.compare.networks import Candidate
 from gnas.errors import Interrupted, OutOfMemory, is_out_of_memory, name_memory
 from gnas.run.folder import Run, stop_on_interrupt
 from gnas.run.leaderboard import Leaderboard
@@ -25,20 +23,15 @@ from gnas.run.settings import Settings
 from gnas.training.loop import Record, watch_steps
 from gnas.training.stages import Stage, Stages, train_stages
 from gnas.use.tracking import open_trackers
-from gnas.workflow import train_config, write_data
-
-
-@dataclass(frozen=True)
-class Work:
-    """What a job is given: whom to tell after each epoch, and when to stop."""
-
-    on_epoch: Callable[[Record], None]
-    should_stop: Callable[[], bool]
+from gnas.workflow import train_and_rank, write_data
 
 
 @contextlib.contextmanager
-def job_progress(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[Work]:
-    """Inside, a job runs: Ctrl-C ends it after the step, a second one at once."""
+def job_progress(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[dict[str, Any]]:
+    """Inside, a job runs: Ctrl-C ends it after the step, a second one at once.
+
+    The value holds the arguments that every job takes: ``device``, ``on_epoch``, ``should_stop`` and ``runner``.
+    """
     settings, metric = prepared.settings, prepared.benchmark.task.metric
     tracker = open_trackers(prepared.trackers, prepared.folder, settings.to_dict())
     stages = Stages(
@@ -57,7 +50,9 @@ def job_progress(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[Work]
         watch_steps(stages.on_step),
     ):
         try:
-            yield Work(_each(stages.on_epoch, tracker.log, renew.on_epoch), lambda: bool(stop))
+            on_epoch = _each(stages.on_epoch, tracker.log, renew.on_epoch)
+            how = {"device": prepared.device, "runner": prepared.runner}
+            yield {**how, "on_epoch": on_epoch, "should_stop": lambda: bool(stop)}
         except KeyboardInterrupt:
             raise Interrupted("stopped at once, the last checkpoint is kept") from None
 
@@ -124,26 +119,12 @@ def training_run(prepared: PreparedRun, job: str, **more: Any) -> Run:
     return run
 
 
-def train_and_rank(prepared: PreparedRun, run: Run, entries: Sequence[Candidate]) -> Leaderboard:
+def run_training(prepared: PreparedRun, run: Run, entries: Sequence[Candidate]) -> Leaderboard:
     """Train or collect these networks in the folder of ``run``, and keep how they rank."""
-    settings, benchmark = prepared.settings, prepared.benchmark
-    training = settings.training
+    training = prepared.settings.training
     plan = train_stages([entry.name for entry in entries], training.epochs, len(training.seeds))
-    with job_progress(prepared, plan) as work:
-        board = compare(
-            benchmark,
-            entries,
-            train_config(settings, benchmark.patience),
-            settings.training.seeds,
-            prepared.folder,
-            device=prepared.device,
-            on_epoch=work.on_epoch,
-            should_stop=work.should_stop,
-            runner=prepared.runner,
-        )
-    board = add_ensemble(
-        board, benchmark, training.ensemble, prepared.folder, seed=training.seeds[0], device=prepared.device
-    )
+    with job_progress(prepared, plan) as how:
+        board = train_and_rank(run, prepared.benchmark, prepared.settings, entries, **how)
     run.write_json("result", {"leaderboard": board.to_dict()})
     return board
 

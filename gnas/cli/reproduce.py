@@ -38,8 +38,7 @@ from gnas.paper import (
     write_page,
 )
 from gnas.paper.estimate import Estimator
-from gnas.paper.runs import DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
-from gnas.paper.scale import Source
+from gnas.paper.runs import DepthRun, PaperRun, SearchRun, Source, StrategiesRun, TrainRun
 from gnas.run.folder import stop_on_interrupt
 from gnas.run.settings import Settings
 from gnas.run.table import Table

@@ -31,16 +31,13 @@ def run_search(prepared: PreparedRun) -> None:
     plan = job_stages(settings)
     check_budget(benchmark, settings)  # before anything is written
     prepared.lock_folder()
-    with job_progress(prepared, plan) as work:
+    with job_progress(prepared, plan) as how:
         found = discover(
             benchmark,
             settings,
             prepared.folder,
-            device=prepared.device,
             resume=prepared.place.resumed,
-            on_epoch=work.on_epoch,
-            should_stop=work.should_stop,
-            runner=prepared.runner,
+            **how,
             started=prepared.started,
         )
     if not distributed.leave_processes():

@@ -104,7 +104,7 @@ def run_strategies(prepared: PreparedRun, asked: Asked, usual_seeds: bool) -> No
     config = plain_config({**config, "space": settings.space.search_space(), "search_budget": budget})
     with Run(prepared.folder, config, resume=prepared.place.resumed) as run:
         write_data(run, benchmark)
-        with job_progress(prepared, plan_stages(strategies, budget, settings.training.seeds)) as work:
+        with job_progress(prepared, plan_stages(strategies, budget, settings.training.seeds)) as how:
             comparison = compare_strategies(
                 benchmark,
                 strategies,
@@ -114,10 +114,7 @@ def run_strategies(prepared: PreparedRun, asked: Asked, usual_seeds: bool) -> No
                 space=problem.space,
                 channels=problem.channels,
                 num_cells=problem.num_cells,
-                device=prepared.device,
-                on_epoch=work.on_epoch,
-                should_stop=work.should_stop,
-                runner=prepared.runner,
+                **how,
             )
         picture = plots.best_so_far(comparison)
         pictures = [plots.save_plot(picture, prepared.folder / f"strategies.{kind}") for kind in ("svg", "png")]

@@ -7,7 +7,7 @@ from typing import Any
 from gnas import distributed
 from gnas.arch.architecture import Architecture
 from gnas.cli import show
-from gnas.cli.job import finish_job, train_and_rank, training_run
+from gnas.cli.job import finish_job, run_training, training_run
 from gnas.cli.networks import read_formula, read_network, recipe_for
 from gnas.cli.options import Options
 from gnas.cli.prepare import PreparedRun, open_workers, prepare_run
@@ -61,7 +61,7 @@ def run_train(prepared: PreparedRun, name: str, architecture: Architecture | Non
     with training_run(prepared, "train", network=network) as run:
         if architecture is not None:
             run.write_genotype(architecture)
-        board = train_and_rank(prepared, run, [candidate])
+        board = run_training(prepared, run, [candidate])
     if not distributed.leave_processes():
         return
     show.show_leaderboard(screen, board)

@@ -28,7 +28,7 @@ from gnas.jobs.messages import (
     UnknownMessage,
     read_message,
 )
-from gnas.jobs.pools import Receive, Task
+from gnas.jobs.runner import Receive, Task
 from gnas.printed import to_printable
 
 # The current folder is not a place to import from: a yaml.py that lies there must not run. ``-P`` needs Python 3.11.

@@ -25,7 +25,7 @@ from gnas.jobs.codec import decode, encode
 from gnas.jobs.job import Job, Record, Work, check_below, find_function
 from gnas.jobs.messages import Began, Epoch, Failed, Finished, Message, Order, Stopped, Warned
 from gnas.jobs.storage import Storage
-from gnas.owners import Owner, this_process
+from gnas.leases import Owner, this_process
 from gnas.printed import to_printable
 from gnas.run import layout
 from gnas.run.folder import Locked

@@ -8,8 +8,18 @@ from dataclasses import dataclass, field, replace
 from gnas.errors import InputError, choose
 from gnas.model.baselines import budget_for
 from gnas.paper.published import DATASETS, HAND_MADE, Entry, read_published
-from gnas.paper.runs import NO_CHANGES, Changes, DataRun, DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
-from gnas.paper.scale import PAPER, Scale
+from gnas.paper.runs import (
+    NO_CHANGES,
+    PAPER,
+    Changes,
+    DataRun,
+    DepthRun,
+    PaperRun,
+    Scale,
+    SearchRun,
+    StrategiesRun,
+    TrainRun,
+)
 
 METHODS = ("gnas", *HAND_MADE, "graphnas")  # in the order of the runs: the paper's own first
 STRATEGIES = ("single-level", "darts1", "random", "evolution", "graphnas")

@@ -11,8 +11,7 @@ from gnas.cost import Workload, find_machine, usual_epochs
 from gnas.data.benchmarks import find_facts
 from gnas.errors import InputError
 from gnas.paper.results import Results
-from gnas.paper.runs import DataRun, DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
-from gnas.paper.scale import Source
+from gnas.paper.runs import DataRun, DepthRun, PaperRun, SearchRun, Source, StrategiesRun, TrainRun
 
 TRIALS = 100  # of GraphNAS
 LOADING = 5.0  # seconds to load and count a dataset

@@ -16,8 +16,7 @@ from gnas.errors import InputError
 from gnas.files import is_number, read_text
 from gnas.paper.archive import unpack_archive
 from gnas.paper.published import read_published
-from gnas.paper.runs import NO_CHANGES, DataRun, DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
-from gnas.paper.scale import SEEDS
+from gnas.paper.runs import NO_CHANGES, SEEDS, DataRun, DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
 from gnas.run import layout
 from gnas.run.record import (
     RoundRecord,

@@ -18,8 +18,7 @@ from gnas.arch.space import SearchSpace
 from gnas.arch.stack import EDGE_STATES, READOUTS, StackSpace
 from gnas.errors import InputError, choose, name_place
 from gnas.fields import SWITCHES, check_fields, convert_fields, field_kinds, setting
-from gnas.files import parse_yaml, read_text
-from gnas.formats import check_format
+from gnas.files import check_format, parse_yaml, read_text
 from gnas.run.protocol import TrainConfig
 
 GRADIENT = ("single-level", "darts", "darts1", "darts2")  # they share their options

@@ -15,8 +15,7 @@ from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
 from gnas.errors import InputError, choose, name_place
-from gnas.files import write_atomic
-from gnas.formats import add_format
+from gnas.files import add_format, write_atomic
 from gnas.model.baselines import BASELINES
 from gnas.model.baselines.recipes import list_recipes
 from gnas.model.ensemble import Ensemble

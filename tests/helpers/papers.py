@@ -16,7 +16,7 @@ from gnas.data.benchmark import Benchmark
 from gnas.jobs import open_runner
 from gnas.paper import Changes, Request, Results, Summary, perform_runs, plan_runs
 from gnas.paper.catalogue import list_entries, train_run
-from gnas.paper.scale import Scale, Source
+from gnas.paper.runs import Scale, Source
 
 NODES = ("pattern", "cluster")
 TINY = Scale(
