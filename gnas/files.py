@@ -269,7 +269,7 @@ def check_mapping(value: object, keys: Iterable[str], others: bool = False) -> d
     return value
 
 
-def of_format(value: object, name: str, keys: Iterable[str], versions: Sequence[str] = ("1",)) -> dict[str, Any]:
+def check_document(value: object, name: str, keys: Iterable[str], versions: Sequence[str] = ("1",)) -> dict[str, Any]:
     """``value`` if it is a document of this format in one of these versions, with these keys."""
     document = check_mapping(value, ("format", "version"), others=True)
     choose(shorten(document["format"]), (name,), "file format")

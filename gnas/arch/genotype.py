@@ -18,7 +18,7 @@ from gnas.arch.formula import Tree
 from gnas.arch.operation import AGGREGATORS, FILTERS, PLAIN, check_name, is_aggregator, split_operation
 from gnas.arch.stack import DEFAULT, Stack
 from gnas.errors import InputError, choose, name_place
-from gnas.files import check_digits, check_mapping, check_sequence, of_format, parse_yaml, shorten, write_atomic
+from gnas.files import check_digits, check_document, check_mapping, check_sequence, parse_yaml, shorten, write_atomic
 
 OUTPUTS = ("third", "all", "leaves")
 VARIANTS = ("paper", "reference", "bare")
@@ -294,7 +294,7 @@ class Genotype:
         found = parse_yaml(text, source)
         with name_place(source):
             values = {"stack": {}, **found} if isinstance(found, dict) else found
-            document = of_format(values, "gnas-genotype", ("variant", "cells", "stack"), versions=("1", "2"))
+            document = check_document(values, "gnas-genotype", ("variant", "cells", "stack"), versions=("1", "2"))
             cells = []
             for number, entry in enumerate(check_sequence(document["cells"], "cells"), start=1):
                 with name_place(f"cell {number}"):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from gnas.arch.genotype import CellGenotype
 from gnas.errors import InputError, choose, name_place
-from gnas.files import check_digits, check_mapping, check_sequence, of_format, parse_yaml, shorten, write_atomic
+from gnas.files import check_digits, check_document, check_mapping, check_sequence, parse_yaml, shorten, write_atomic
 
 ATTENTIONS = ("gat", "gcn", "cos", "const", "sym-gat", "linear", "gene_linear")
 AGGREGATORS = ("sum", "mean-pooling", "max-pooling", "mlp")
@@ -93,7 +93,7 @@ class GraphNASArchitecture:
         """Read ``to_yaml``'s text; ``source`` names it in errors."""
         found = parse_yaml(text, source)
         with name_place(source):
-            document = of_format(found, "gnas-graphnas", ("channels", "layers"))
+            document = check_document(found, "gnas-graphnas", ("channels", "layers"))
             layers = []
             for number, entry in enumerate(check_sequence(document["layers"], "layers"), start=1):
                 with name_place(f"layer {number}"):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from gnas.arch.genotype import CellGenotype
 from gnas.errors import InputError, name_place
-from gnas.files import dump_config, of_format, parse_yaml, write_atomic
+from gnas.files import check_document, dump_config, parse_yaml, write_atomic
 
 MAX_LAYERS, MAX_CHANNELS = 1_000, 65_536
 
@@ -76,7 +76,7 @@ class HandMade:
         with name_place(source):
             values = dict(found) if isinstance(found, dict) else {}
             values = {"channels": None, "budget": None, "options": {}, **values, "version": str(values.get("version"))}
-            values = of_format(values, "gnas-baseline", ("name", "num_layers", "channels", "budget", "options"))
+            values = check_document(values, "gnas-baseline", ("name", "num_layers", "channels", "budget", "options"))
             name, options = values["name"], values["options"]
             if not isinstance(name, str) or not isinstance(options, dict):
                 raise InputError("name must be a text and options must be names with values")

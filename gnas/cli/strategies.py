@@ -9,8 +9,7 @@ from typing import Any
 from gnas.cli.job import finish_job, job_progress
 from gnas.cli.options import Options
 from gnas.cli.prepare import PreparedRun
-from gnas.compare.budget import SearchBudget
-from gnas.compare.strategies import compare_strategies
+from gnas.compare.strategies import SearchBudget, compare_strategies
 from gnas.errors import InputError
 from gnas.plugins import check_plugin
 from gnas.report import plots
@@ -72,7 +71,7 @@ def search_budget(settings: Settings, asked: Asked) -> SearchBudget:
     )
 
 
-def chosen_strategies(names: Sequence[str], settings: Settings, budget: SearchBudget) -> dict[str, SearchStrategy]:
+def make_strategies(names: Sequence[str], settings: Settings, budget: SearchBudget) -> dict[str, SearchStrategy]:
     """The strategies with these names and their options. An option that the budget decides is an error."""
     settings = settings.changed({"search_epochs": budget.search_epochs})
     found = {}
@@ -93,7 +92,7 @@ def run_strategies(prepared: PreparedRun, asked: Asked, usual_seeds: bool) -> No
     split, task = (benchmark.train, benchmark.val), benchmark.task
     problem = SearchProblem(*split, task, settings.space.search_space(), settings.space.channels, settings.space.cells)
     budget = search_budget(settings, asked).for_problem(problem)
-    strategies = chosen_strategies(asked.names, settings, budget)
+    strategies = make_strategies(asked.names, settings, budget)
     prepared.lock_folder(strategies={**asdict(asked), "names": list(asked.names)})
     config = {
         "job": "compare",

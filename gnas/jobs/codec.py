@@ -47,7 +47,7 @@ CLASSES = {
     "GraphNAS": "gnas.strategies.graphnas",
     "Race": "gnas.strategies.race",
     "RaceCandidate": "gnas.strategies.candidate",
-    "SearchBudget": "gnas.compare.budget",
+    "SearchBudget": "gnas.compare.strategies",
     "Candidate": "gnas.compare.networks",
     "Source": "gnas.paper.runs",
     "Scale": "gnas.paper.runs",

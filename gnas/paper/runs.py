@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from gnas.compare.budget import SearchBudget
+from gnas.compare.strategies import SearchBudget
 from gnas.data import Benchmark, load
 from gnas.data.graph_encodings import parse_encodings
 from gnas.errors import InputError
