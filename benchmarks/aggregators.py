@@ -29,7 +29,7 @@ from gnas.data.graph_encodings import with_encodings
 from gnas.model.structure import MEASURES
 from gnas.run.settings import Settings
 from gnas.training.train import train_seeds
-from gnas.workflow import chosen_strategy, found, train_config
+from gnas.workflow import make_candidate, strategy_from_settings, train_config
 
 COLUMNS = ("dataset", "metric", "added", "seed", "second_level", "weights", "val", "test", "tests")
 DATASETS = ("cluster-mini", "pattern-mini", "molecules-mini")
@@ -62,7 +62,7 @@ def measure(dataset: str, seed: int, added: str, chosen: argparse.Namespace) -> 
     result = gnas.search(
         benchmark,
         settings.space.search_space(),
-        chosen_strategy(settings),
+        strategy_from_settings(settings),
         channels=settings.space.channels,
         num_cells=settings.space.cells,
         seed=seed,
@@ -85,7 +85,11 @@ def trained_to_the_end(
     """What a found network gives, from two seeds."""
     config = train_config(settings, benchmark.patience)
     trained = train_seeds(
-        partial(found(genotype, benchmark, settings).build, benchmark.task), benchmark, config, TRAININGS, device=device
+        partial(make_candidate(genotype, benchmark, settings).build, benchmark.task),
+        benchmark,
+        config,
+        TRAININGS,
+        device=device,
     )
     return {
         "weights": trained.results[0].num_weights,

@@ -26,7 +26,7 @@ from shapes import synthetic
 from work import SEARCH_BATCH, SEARCH_CHANNELS, TRAIN_BATCH, TRAIN_CHANNELS
 
 import gnas
-from gnas.cost import Machine, Workload, hardware, machine
+from gnas.cost import Machine, Workload, find_machine, name_hardware
 from gnas.data.benchmarks import PUBLISHED, find_facts
 from gnas.files import read_config, read_json
 from gnas.paper.archive import unpack_archive
@@ -51,9 +51,9 @@ def main() -> None:
     if chosen.clock == "cpu":
         torch.set_num_threads(1)
     rows = Rows(chosen.out, device, COLUMNS)
-    known, same = machine(device)
+    known, same = find_machine(device)
     if not (same or chosen.no_steps):
-        raise SystemExit(f"{hardware(device)} was not measured; run benchmarks/growth.py first")
+        raise SystemExit(f"{name_hardware(device)} was not measured; run benchmarks/growth.py first")
     found = []
     sources = [steps(known, chosen.out.with_name("steps.csv")), searches(known, chosen.out.with_name("walltime.csv"))]
     sources.append(runs(known))

@@ -68,7 +68,7 @@ def measure(nodes: int, whole: bool) -> dict[str, Any]:
     training = trainer(lambda: gnas.Network(genotype, bench.task, CHANNELS), bench)
     train_step = median_ms(training.steps())
     result, top = training.result(), peak()
-    blind = trainer(lambda: gnas.model.baselines.build("mlp", bench.task, num_layers=CELLS), bench)
+    blind = trainer(lambda: gnas.model.baselines.build_baseline("mlp", bench.task, num_layers=CELLS), bench)
     median_ms(blind.steps())
     return {
         "nodes": nodes,

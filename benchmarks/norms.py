@@ -33,7 +33,7 @@ from gnas.run.settings import Settings
 from gnas.training.evaluation import PreciseNorms, evaluate
 from gnas.training.store import GraphStore
 from gnas.training.train import train
-from gnas.workflow import found
+from gnas.workflow import make_candidate
 
 COLUMNS = ("dataset", "graphs", "network", "output", "weights", "epoch", "train", "running", "precise")
 FOUND = "single-level-4-seed0-derivebest-train_share1"  # a run in results/cluster.jsonl
@@ -94,7 +94,7 @@ def networks(name: str, outputs: list[str]) -> dict[str, Genotype]:
 
 def measure(benchmark: Benchmark, name: str, genotype: Genotype, chosen: argparse.Namespace, rows: Rows) -> None:
     """Train, and add a row after every epoch."""
-    candidate = found(genotype, benchmark, Settings.resolve(budget=chosen.budget))
+    candidate = make_candidate(genotype, benchmark, Settings.resolve(budget=chosen.budget))
     made: list[Network] = []
 
     def build() -> Network:

@@ -31,7 +31,7 @@ import gnas
 from gnas.compare.networks import compare
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.settings import Settings
-from gnas.workflow import discover, hand_made, train_config
+from gnas.workflow import discover, make_baseline_candidate, train_config
 
 COLUMNS = (
     *("graph_seed", "labels", "search", "network", "seeds", "weights", "val", "test", "std", "seconds"),
@@ -120,7 +120,7 @@ def measure_search(graph: Data, search: str, chosen: argparse.Namespace) -> list
 def train_gcn(benchmark: gnas.Benchmark, settings: Settings, folder: str, device: str) -> Leaderboard:
     """Our GCN with two layers, as ``gnas train gcn`` makes it."""
     settings = settings.for_data(benchmark.has_one_graph)
-    gcn = hand_made("gcn", benchmark, 2, dropout=settings.training.dropout or 0.0)
+    gcn = make_baseline_candidate("gcn", benchmark, 2, dropout=settings.training.dropout or 0.0)
     return compare(benchmark, [gcn], train_config(settings), settings.training.seeds, Path(folder), device=device)
 
 

@@ -29,7 +29,7 @@ from gnas.model.task import Task
 from gnas.run.settings import Settings
 from gnas.strategies import SingleLevel, search
 from gnas.strategies.constant import constant_loss
-from gnas.workflow import chosen_strategy
+from gnas.workflow import strategy_from_settings
 
 COLUMNS = (
     "task",
@@ -63,7 +63,7 @@ def main() -> None:
 def measure(benchmark: Benchmark, preset: str, chosen: argparse.Namespace) -> dict[str, object]:
     """A short search with the settings of a preset."""
     settings = Settings.resolve(preset).changed({"search.epochs": chosen.epochs})
-    strategy, space = chosen_strategy(settings, "single-level"), settings.space
+    strategy, space = strategy_from_settings(settings, "single-level"), settings.space
     assert isinstance(strategy, SingleLevel)
     strategy = replace(strategy, lr=chosen.factor * strategy.lr)
     constant = constant_loss(benchmark.task, benchmark.train, benchmark.val)

@@ -113,7 +113,7 @@ def find_architecture(name: str, dataset: str, task: Task) -> Architecture:
         formula, stack, layers = STACKS[name]
         return Genotype(gap.genotype(formula, layers[place]).cells, "bare", stack)
     layers = LAYERS.get(name, (8, 8))[place]
-    build = partial(baselines.build, name, task, num_layers=layers)
+    build = partial(baselines.build_baseline, name, task, num_layers=layers)
     return HandMade(name, layers, width_for(BUDGETS[dataset], lambda width: build(channels=width), WIDTHS))
 
 

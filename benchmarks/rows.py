@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from gnas.cost import hardware
+from gnas.cost import name_hardware
 from gnas.files import write_atomic
 
 RESULTS = Path(__file__).parent / "results"
@@ -71,7 +71,7 @@ def origin(device: torch.device) -> dict[str, object]:
     """Where, when and how; the load is that of the last minute, of all processes."""
     return {
         "date": datetime.date.today().isoformat(),
-        "hardware": hardware(device),
+        "hardware": name_hardware(device),
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 1),

@@ -23,7 +23,7 @@ from gnas.run.settings import Settings
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.trial import TrialSettings
 from gnas.strategies.trials import ListedTrials
-from gnas.workflow import chosen_strategy
+from gnas.workflow import strategy_from_settings
 
 COLUMNS = ("dataset", "metric", "seed", "depth", "supernet_val", "judged_val", "weights", "val", "test", "tests")
 NORMS = 8  # batches for the norms' statistics
@@ -51,7 +51,7 @@ def measure(dataset: str, seed: int, chosen: argparse.Namespace) -> dict[str, ob
     device = torch.device(chosen.device)
     space, channels, cells = settings.space.search_space(), settings.space.channels, settings.space.cells
     result = gnas.search(
-        benchmark, space, chosen_strategy(settings), channels=channels, num_cells=cells, seed=seed, device=device
+        benchmark, space, strategy_from_settings(settings), channels=channels, num_cells=cells, seed=seed, device=device
     )
     problem = SearchProblem(benchmark.train, benchmark.val, benchmark.task, space, channels, cells)
     trial = TrialSettings(epochs=chosen.trial_epochs, batch_size=settings.search.batch_size, precise_norms=NORMS)

@@ -24,7 +24,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests" / "helpers"))
 from tiny import SPACE, tiny
 
 from gnas.run.folder import Run
-from gnas.strategies import search, strategy
+from gnas.strategies import make_strategy, search
 
 SMALL = {"epochs": 1, "batch_size": 6}
 STRATEGIES = {
@@ -41,7 +41,7 @@ class After:
     """The process after a search."""
 
     search: int
-    strategy: str
+    make_strategy: str
     megabytes: float
     files: int
     threads: int
@@ -56,7 +56,7 @@ def soak(searches: int) -> Iterator[After]:
     for number in range(1, searches + 1):
         name = list(STRATEGIES)[number % len(STRATEGIES)]
         with tempfile.TemporaryDirectory() as folder, Run(folder, {"search": number}) as run:
-            chosen = strategy(name, **STRATEGIES[name])
+            chosen = make_strategy(name, **STRATEGIES[name])
             search(benchmark, SPACE, chosen, channels=4, num_cells=1, seed=number, run=run)  # type: ignore[arg-type]
             assert run.history()
             assert run.load_state() is not None

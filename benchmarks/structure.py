@@ -29,7 +29,7 @@ from gnas.data.graph_encodings import with_encodings
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 from gnas.training.train import train
-from gnas.workflow import found, hand_made
+from gnas.workflow import make_baseline_candidate, make_candidate
 
 COLUMNS = ("dataset", "graphs", "network", "measures", "weights", "epochs", "best_epoch", "train", "val", "test")
 NETWORKS = ("found", "symmetric", "gin", "gatedgcn", "gcn")
@@ -68,13 +68,13 @@ def main() -> None:
 def candidate(network: str, benchmark: Benchmark, budget: int) -> Candidate:
     """A network of at most ``budget`` weights."""
     if network not in ("found", "symmetric"):
-        return hand_made(network, benchmark, 4, budget)
+        return make_baseline_candidate(network, benchmark, 4, budget)
     genotype = gnas.load_genotype(RESULTS / "zinc/single-level-4-seed0/genotype.yaml")
     if benchmark.name != "zinc":
         genotype = Genotype((gap.genotype(CELLS["sum, mean"])[0],) * 4)
     if network == "symmetric":
         genotype = Genotype.from_yaml(genotype.to_yaml().replace(": sum\n", ": symmetric\n"))
-    return found(genotype, benchmark, Settings.resolve(budget=budget))
+    return make_candidate(genotype, benchmark, Settings.resolve(budget=budget))
 
 
 def arguments() -> argparse.Namespace:

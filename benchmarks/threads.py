@@ -18,7 +18,7 @@ from rows import RESULTS, append, today
 import gnas
 from gnas.model.supernet import Supernet
 from gnas.run.settings import Settings
-from gnas.strategies import strategy
+from gnas.strategies import make_strategy
 
 COLUMNS = ("date", "machine", "epoch", "loss", "two_threads", "last_bit", "same_choices_two", "same_choices_bit")
 
@@ -26,7 +26,7 @@ COLUMNS = ("date", "machine", "epoch", "loss", "two_threads", "last_bit", "same_
 def history(epochs: int, threads: int, moved: bool = False) -> list[dict[str, Any]]:
     """The first epochs of the demo's search."""
     settings = Settings.resolve("fast")
-    chosen = strategy(
+    chosen = make_strategy(
         settings.search.strategy, epochs=epochs, batch_size=settings.search.batch_size, **settings.search.options
     )
     init = Supernet.__init__

@@ -25,7 +25,7 @@ from gnas.data.benchmark import Benchmark
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 from gnas.training.train import train
-from gnas.workflow import found
+from gnas.workflow import make_candidate
 
 COLUMNS = (
     *("dataset", "graphs", "weights", "dropout", "settings", "seed", "epochs", "best_epoch", "train", "val", "val_end"),
@@ -38,7 +38,7 @@ def main() -> None:
     rows = Rows(chosen.out, torch.device(chosen.device), COLUMNS)
     benchmark = part(chosen.dataset, chosen.graphs)
     genotype = gnas.genotypes(chosen.dataset)[chosen.cells]
-    candidate = found(genotype, benchmark, Settings.resolve(budget=chosen.budget, dropout=chosen.dropout))
+    candidate = make_candidate(genotype, benchmark, Settings.resolve(budget=chosen.budget, dropout=chosen.dropout))
     base = TrainConfig.paper(benchmark).with_(epochs=chosen.epochs, precise_norms=16)
     names = [name for name, _ in chosen.set]
     for values in itertools.product(*(values for _, values in chosen.set)):

@@ -122,8 +122,8 @@ def child(chosen: argparse.Namespace) -> None:
     import gnas
     from gnas.errors import Interrupted
     from gnas.run.settings import Settings
-    from gnas.strategies import strategy
-    from gnas.workflow import found, train_config
+    from gnas.strategies import make_strategy
+    from gnas.workflow import make_candidate, train_config
 
     device = torch.device(chosen.device)
     clock = Clock(device, chosen.child == "warm")
@@ -138,7 +138,7 @@ def child(chosen: argparse.Namespace) -> None:
         result = gnas.search(
             benchmark,
             gnas.SearchSpace(),
-            strategy("single-level", epochs=chosen.epochs, batch_size=settings.search.batch_size),
+            make_strategy("single-level", epochs=chosen.epochs, batch_size=settings.search.batch_size),
             channels=settings.space.channels,
             num_cells=settings.space.cells,
             device=device,
@@ -157,7 +157,7 @@ def child(chosen: argparse.Namespace) -> None:
     clock.begin()
     config = train_config(settings, benchmark.patience).with_(epochs=chosen.train_epochs)
     spread = gnas.train_seeds(
-        partial(found(result.genotype, benchmark, settings).build, benchmark.task),
+        partial(make_candidate(result.genotype, benchmark, settings).build, benchmark.task),
         benchmark,
         config,
         settings.training.seeds[: chosen.seeds],

@@ -112,7 +112,7 @@ def training(
         if build is not None:
             network = build()
         elif hand_made:
-            network = baselines.build(hand_made, benchmark.task, num_layers=cells)
+            network = baselines.build_baseline(hand_made, benchmark.task, num_layers=cells)
         else:
             network = gnas.Network(genotype or published(cells), benchmark.task, channels)
         trainers.append(Trainer(network, config, seed, device, stores))

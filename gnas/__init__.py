@@ -52,7 +52,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'gnas' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)
     if "IPython" in sys.modules:
-        importlib.import_module("gnas.report.notebook").install()  # results show themselves in notebooks
+        importlib.import_module("gnas.report.notebook").install_displays()  # results show themselves in notebooks
     return value
 
 

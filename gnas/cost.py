@@ -141,13 +141,13 @@ def memory_terms(nodes: float, edges: float, cells: float, channels: float) -> t
     return 1.0, cells * nodes * channels * million, cells * edges * million, cells * channels**2 * million
 
 
-def machines(path: Path = FILE) -> list[Machine]:
+def read_machines(path: Path = FILE) -> list[Machine]:
     """The machines that were measured."""
     found = read_config(path)["machines"]
     return [Machine(name, values["device"], values) for name, values in found.items()]
 
 
-def hardware(device: torch.device) -> str:
+def name_hardware(device: torch.device) -> str:
     """The machine by its name."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device) if torch.cuda.is_available() else "no GPU"
@@ -155,19 +155,19 @@ def hardware(device: torch.device) -> str:
     return f"CPU, {cores} cores"
 
 
-def machine(device: torch.device) -> tuple[Machine, bool]:
+def find_machine(device: torch.device) -> tuple[Machine, bool]:
     """What was measured of this machine, else the first with the same kind of device; and whether it is this one."""
-    alike = [one for one in machines() if one.device == device.type]
+    alike = [one for one in read_machines() if one.device == device.type]
     if not alike:
-        known = ", ".join(one.name for one in machines())
+        known = ", ".join(one.name for one in read_machines())
         raise InputError(f"no machine with a {device.type} device was measured; known are {known}")
-    same = [one for one in alike if one.name == hardware(device)]
+    same = [one for one in alike if one.name == name_hardware(device)]
     return (same or alike)[0], bool(same)
 
 
-def estimate(work: Workload, settings: Settings, device: torch.device, dataset: str = "") -> Estimate:
+def estimate_cost(work: Workload, settings: Settings, device: torch.device, dataset: str = "") -> Estimate:
     """Time and memory of a single-level search and of the trainings of what it finds, all seeds."""
-    known, same = machine(device)
+    known, same = find_machine(device)
     cells, channels, seeds = settings.space.cells, settings.space.channels, len(settings.training.seeds)
     epochs = usual_epochs(settings, dataset)
     searches = int(

@@ -38,7 +38,7 @@ class Diverged(RunError):
 # -- processes ------------------------------------------------------------------------------------------------------------
 
 
-def launched() -> bool:
+def is_launched() -> bool:
     """Whether ``torchrun`` started this process as one of several."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ and "MASTER_ADDR" in os.environ
 
@@ -54,29 +54,29 @@ def local_device() -> torch.device:
     return torch.device("cuda", index)
 
 
-def start(device: torch.device | str = "cpu") -> None:
+def join_processes(device: torch.device | str = "cpu") -> None:
     """Join the other processes, if ``torchrun`` started several; alone it does nothing.
 
     A process group of the caller is used as it is.
 
     >>> from gnas import distributed
-    >>> distributed.start("cpu")
+    >>> distributed.join_processes("cpu")
     >>> distributed.is_first()
     True
     """
     global _joined
-    if not launched() and not dist.is_initialized():
+    if not is_launched() and not dist.is_initialized():
         return
     device = torch.device(device)
     if device.type == "cuda":
         torch.cuda.set_device(device)
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-        atexit.register(leave)
+        atexit.register(leave_processes)
     _joined = True
 
 
-def leave() -> bool:
+def leave_processes() -> bool:
     """End the joint work. Returns whether this process is the first, which reports the result."""
     global _joined
     first, _joined = is_first(), False
@@ -85,19 +85,19 @@ def leave() -> bool:
     return first
 
 
-def size() -> int:
+def num_processes() -> int:
     """Number of processes."""
     return dist.get_world_size() if _joined else 1
 
 
 def rank() -> int:
     """Number of this process."""
-    return dist.get_rank() if size() > 1 else 0
+    return dist.get_rank() if num_processes() > 1 else 0
 
 
-def share() -> tuple[int, int]:
+def batch_share() -> tuple[int, int]:
     """The number of this process's share of a batch, and the number of shares."""
-    return rank(), size()
+    return rank(), num_processes()
 
 
 def is_first() -> bool:
@@ -108,37 +108,37 @@ def is_first() -> bool:
 # -- numbers --------------------------------------------------------------------------------------------------------------
 
 
-def total(value: Tensor) -> Tensor:
+def sum_over_processes(value: Tensor) -> Tensor:
     """The sum over all processes, without a gradient."""
-    if size() == 1:
+    if num_processes() == 1:
         return value
     value = value.detach().clone()
     dist.all_reduce(value)
     return value
 
 
-def totals(values: Sequence[Tensor]) -> list[Tensor]:
+def sum_each_over_processes(values: Sequence[Tensor]) -> list[Tensor]:
     """Sums over all processes, in one exchange."""
-    if size() == 1:
+    if num_processes() == 1:
         return list(values)
-    flat = total(torch.cat([v.detach().flatten() for v in values]))
+    flat = sum_over_processes(torch.cat([v.detach().flatten() for v in values]))
     parts = flat.split([v.numel() for v in values])
     return [part.view_as(v) for part, v in zip(parts, values, strict=True)]
 
 
-def gradients(loss: Tensor, parameters: Sequence[nn.Parameter]) -> tuple[Tensor, list[Tensor]]:
+def sum_gradients(loss: Tensor, parameters: Sequence[nn.Parameter]) -> tuple[Tensor, list[Tensor]]:
     """The loss of the whole batch and its gradients, from this process's share of the loss."""
     found = torch.autograd.grad(loss, parameters)
-    whole, *summed = totals([loss, *found])
+    whole, *summed = sum_each_over_processes([loss, *found])
     return whole, summed
 
 
 def reduce_gradients(loss: Tensor, parameters: Sequence[nn.Parameter]) -> Tensor:
     """Sum the gradients of ``backward`` over all processes. Returns the loss of the whole batch."""
-    if size() == 1:
+    if num_processes() == 1:
         return loss
     held = [p for p in parameters if p.grad is not None]
-    whole, *summed = totals([loss, *(p.grad for p in held if p.grad is not None)])
+    whole, *summed = sum_each_over_processes([loss, *(p.grad for p in held if p.grad is not None)])
     for parameter, gradient in zip(held, summed, strict=True):
         parameter.grad = gradient
     return whole
@@ -146,30 +146,30 @@ def reduce_gradients(loss: Tensor, parameters: Sequence[nn.Parameter]) -> Tensor
 
 def any_of(flag: bool) -> bool:
     """Whether the condition is true in any process."""
-    return flag if size() == 1 else bool(total(torch.tensor(float(flag), device=_device())))
+    return flag if num_processes() == 1 else bool(sum_over_processes(torch.tensor(float(flag), device=_device())))
 
 
 def same_start(*modules: nn.Module) -> None:
     """Copy weights, alphas and statistics of the first process to every process."""
-    if size() > 1:
+    if num_processes() > 1:
         for module in modules:
             for value in module.state_dict().values():
                 dist.broadcast(value, 0)
 
 
 @torch.no_grad()
-def settle(*modules: nn.Module) -> None:
+def end_epoch(*modules: nn.Module) -> None:
     """End an epoch: average running statistics over the processes and check that parameters are equal.
 
     Raises :class:`Diverged` in every process if they are not: different networks would give different genotypes.
     """
-    if size() == 1:
+    if num_processes() == 1:
         return
     for module in modules:
         mine = dict(module.named_parameters())
         running = [v for name, v in module.state_dict().items() if name not in mine and v.is_floating_point()]
-        for value, summed in zip(running, totals(running) if running else [], strict=True):
-            value.copy_(summed / size())
+        for value, summed in zip(running, sum_each_over_processes(running) if running else [], strict=True):
+            value.copy_(summed / num_processes())
         check_same(mine, type(module).__name__)
 
 
@@ -182,14 +182,14 @@ def check_same(values: Mapping[str, Tensor], what: str) -> None:
     if len(set(codes)) > 1:
         shown = ", ".join(f"{number:08x}" for number in codes)
         raise Diverged(
-            f"the {what} differs between the {size()} processes (checksums by rank: {shown}); the run stops here; "
+            f"the {what} differs between the {num_processes()} processes (checksums by rank: {shown}); the run stops here; "
             "resume it from its last checkpoint"
         )
 
 
 def _gathered(value: Tensor) -> Tensor:
     """The values of all processes, ``[processes, ...]``."""
-    parts = [torch.empty_like(value) for _ in range(size())]
+    parts = [torch.empty_like(value) for _ in range(num_processes())]
     dist.all_gather(parts, value.contiguous())
     return torch.stack(parts)
 
@@ -203,7 +203,7 @@ def _device() -> torch.device:
 
 def from_first(work: Callable[[], T]) -> T:
     """Run ``work`` in the first process and return its result, or raise its error, in every process."""
-    if size() == 1 or _AT_FIRST.get():
+    if num_processes() == 1 or _AT_FIRST.get():
         return work()
     answer: list[Any] = [None, None]
     if is_first():
@@ -237,7 +237,7 @@ def by_first(method: Callable[P, T]) -> Callable[P, T]:
 def shared_norms(on: bool) -> Iterator[None]:
     """A context in which, if ``on``, batch norms compute statistics over the real nodes of all processes."""
     global _norms_shared
-    before, _norms_shared = _norms_shared, on and size() > 1
+    before, _norms_shared = _norms_shared, on and num_processes() > 1
     try:
         yield
     finally:
@@ -248,7 +248,7 @@ def norms_are_shared() -> bool:
     return _norms_shared
 
 
-def normalise(h: Tensor, mask: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def normalise_over_processes(h: Tensor, mask: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Standardise ``h`` (``[count, nodes, channels]``) by mean and deviation over the nodes in ``mask`` of all processes.
 
     Also returns the mean, the biased variance and the number of nodes.
@@ -282,7 +282,7 @@ class _Normalise(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> Any:  # type: ignore[override]
         out, rstd, count, mask = ctx.saved_tensors
-        shift, slope = totals([grad.sum(1, keepdim=True), (grad * out).sum(1, keepdim=True)])
+        shift, slope = sum_each_over_processes([grad.sum(1, keepdim=True), (grad * out).sum(1, keepdim=True)])
         through = (shift + out * slope) / count
         # Rows of padding are not in the statistics.
         through = through if mask is None else through * mask[:, None]

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from gnas.printed import printable
+from gnas.printed import to_printable
 
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")  # as PyTorch says it
 
@@ -21,14 +21,14 @@ class InputError(ValueError):
     """
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(printable(" ".join(str(message).splitlines())))  # what it quotes may hold line breaks
+        super().__init__(to_printable(" ".join(str(message).splitlines())))  # what it quotes may hold line breaks
 
 
 class RunError(RuntimeError):
     """A run failed for a reason that the message explains in one line; the command line prints it and exits with 1."""
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(printable(str(message)))
+        super().__init__(to_printable(str(message)))
 
 
 class OutOfMemory(RunError):
@@ -73,7 +73,7 @@ def name_memory(device: object) -> str:
 
 
 @contextmanager
-def located(place: str) -> Iterator[None]:
+def name_place(place: str) -> Iterator[None]:
     """Put ``place`` in front of the message of an InputError raised inside."""
     try:
         yield

@@ -13,15 +13,14 @@ import reprlib
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import yaml
 
-from gnas.errors import InputError, choose, located
-from gnas.formats import add_format, check_format, check_version
+from gnas.errors import InputError, choose, name_place
 
 MAX_BYTES = 1_000_000
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")  # how a text begins that a spreadsheet may run
@@ -159,7 +158,7 @@ def _disarm(cell: object) -> object:
 
 def read_text(path: str | Path, *, follow: bool = True) -> str:
     """The text of a small UTF-8 file."""
-    with located(str(path)):
+    with name_place(str(path)):
         try:
             with os.fdopen(open_regular(path, follow=follow), "rb") as file:
                 content = file.read(MAX_BYTES + 1)
@@ -176,7 +175,7 @@ def read_text(path: str | Path, *, follow: bool = True) -> str:
 
 def parse_yaml(text: str, source: str, typed: bool = False) -> object:
     """Plain YAML as nested dicts, lists and strings; ``typed`` also makes numbers, booleans and nulls of what looks so."""
-    with located(source):
+    with name_place(source):
         _check_size(len(text))
         try:
             return (_TypedLoader if typed else _PlainLoader)(text).get_single_data()
@@ -257,7 +256,7 @@ class _PlainDumper(yaml.SafeDumper):
         return True
 
 
-def mapping(value: object, keys: Iterable[str], others: bool = False) -> dict[str, Any]:
+def check_mapping(value: object, keys: Iterable[str], others: bool = False) -> dict[str, Any]:
     """``value`` if it is a mapping with these keys, and no others unless allowed."""
     wanted = list(keys)
     if not isinstance(value, dict):
@@ -266,28 +265,28 @@ def mapping(value: object, keys: Iterable[str], others: bool = False) -> dict[st
         if key not in value:
             raise InputError(f"key {key} is missing; the keys are {', '.join(wanted)}")
     for key in () if others else value:
-        choose(short(key), wanted, "key")
+        choose(shorten(key), wanted, "key")
     return value
 
 
-def of_format(value: object, name: str, keys: Iterable[str], versions: Sequence[str] = ("1",)) -> dict[str, Any]:
+def check_document(value: object, name: str, keys: Iterable[str], versions: Sequence[str] = ("1",)) -> dict[str, Any]:
     """``value`` if it is a document of this format in one of these versions, with these keys."""
-    document = mapping(value, ("format", "version"), others=True)
-    choose(short(document["format"]), (name,), "file format")
+    document = check_mapping(value, ("format", "version"), others=True)
+    choose(shorten(document["format"]), (name,), "file format")
     if re.fullmatch(r"\d{1,6}", str(document["version"])):
         kind, newest = name.removeprefix("gnas-"), int(versions[-1])
         check_version(kind, int(document["version"]), newest, "", document.get("written_by"))
-    choose(short(document["version"]), versions, f"{name} version")
-    return mapping(document, ("format", "version", *keys))
+    choose(shorten(document["version"]), versions, f"{name} version")
+    return check_mapping(document, ("format", "version", *keys))
 
 
-def sequence(value: object, what: str) -> list[Any]:
+def check_sequence(value: object, what: str) -> list[Any]:
     if not isinstance(value, list):
         raise InputError(f"{what} is {reprlib.repr(value)}; it must be a list")
     return value
 
 
-def digits(value: object, what: str) -> int:
+def check_digits(value: object, what: str) -> int:
     if not isinstance(value, str) or not re.fullmatch("[0-9]{1,6}", value):
         raise InputError(f"{what} is {reprlib.repr(value)}; it must be a whole number")
     return int(value)
@@ -298,6 +297,67 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
-def short(value: object) -> str:
+def shorten(value: object) -> str:
     """``value`` as a string short enough to be quoted in one line."""
     return value if isinstance(value, str) and len(value) < 40 else reprlib.repr(value)
+
+
+# -- the version of each kind of file ---------------------------------------------------------------------------------
+
+# A JSON or YAML file names its form and the gnas that wrote it: ``"format": "gnas-result-1", "written_by": "0.2.0"``. Files of
+# gnas 0.1 have no such names. The version of a run folder is in its ``config.yaml``; it also counts for its tables and histories.
+# A file of a newer version is refused, with the gnas that reads it.
+
+# The newest version of each kind that this gnas reads and writes, by the name of the file.
+FORMATS = {
+    **dict.fromkeys(("run", "command", "versions", "data", "result", "leaderboard", "strategies"), 1),
+    **dict.fromkeys(("round", "model", "tracking"), 1),
+}
+NAMES = ("format", "written_by")
+_FORM = re.compile(r"gnas-([a-z]+)-(\d{1,6})")
+
+
+class NewerFormat(InputError):
+    """A file of a later version of gnas."""
+
+
+def own_version() -> str:
+    """The version of this gnas."""
+    import gnas
+
+    return gnas.__version__
+
+
+def add_format(kind: str, value: Any) -> Any:
+    """The content of a file with its form in front; other values, and files without a form, as they are."""
+    if kind not in FORMATS or not isinstance(value, Mapping):
+        return value
+    return {"format": f"gnas-{kind}-{FORMATS[kind]}", "written_by": own_version(), **remove_format(value)}
+
+
+def remove_format(value: Any) -> Any:
+    """The content of a file without its form."""
+    if not isinstance(value, dict) or not isinstance(form := value.get("format"), str) or not _FORM.fullmatch(form):
+        return value
+    return {name: item for name, item in value.items() if name not in NAMES}
+
+
+def check_format(value: Any, where: str) -> Any:
+    """The content of a file without its form; an error if it is newer than this gnas."""
+    found = _FORM.fullmatch(str(value.get("format"))) if isinstance(value, dict) else None
+    if found is not None and found[1] in FORMATS:
+        check_version(found[1], int(found[2]), FORMATS[found[1]], where, value.get("written_by"))
+    return remove_format(value)
+
+
+def check_version(kind: str, version: int, newest: int, where: str, writer: Any = None) -> None:
+    """An error if a file has a newer version than this gnas reads. ``writer`` is the gnas that wrote it, if it says so."""
+    if version > newest:
+        known = isinstance(writer, str) and re.fullmatch(r"[\w.+-]{1,30}", writer)
+        needed = f"gnas {writer}" if known else "a later version of gnas"
+        install = f"pip install gnas>={writer}" if known else "pip install --upgrade gnas"
+        place = f"{where}: " if where else ""
+        raise NewerFormat(
+            f"{place}{needed} wrote it, as version {version} of {kind} files; this gnas ({own_version()}) reads up to {newest}: "
+            f"{install}"
+        )

@@ -15,8 +15,7 @@ from typing import Any
 import torch
 
 from gnas.arch.architecture import Architecture
-from gnas.compare.ensemble import add_ensemble
-from gnas.compare.networks import Candidate, compare
+from gnas.compare.networks import Candidate
 from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
 from gnas.jobs import Job, Lazy, Runner, Work
@@ -26,7 +25,7 @@ from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import best_fold, default_network
 from gnas.run.settings import Settings
 from gnas.training.loop import Record
-from gnas.workflow import discover, summarise, train_config, versions, write_data
+from gnas.workflow import discover, list_versions, summarise_data, train_and_rank, write_data
 
 LoadFold = Callable[[int], Benchmark]  # the benchmark of a fold, counted from 1
 
@@ -79,8 +78,8 @@ def search_folds(
     first = load_fold(1)
     config = {"job": "search", **first.identity, "folds": folds, "settings": settings.to_dict()}
     with Run(folder, config, resume=resume) as run:
-        run.write_json("data", summarise(first))  # the split of each fold lies in its own folder
-        run.write_json("versions", versions(device))
+        run.write_json("data", summarise_data(first))  # the split of each fold lies in its own folder
+        run.write_json("versions", list_versions(device))
         jobs = _make_jobs("gnas.folds.search_job", load_fold, folds, settings, {})
         boards = _run_folds(run, jobs, runner or Runner(run.path, device=device), on_epoch, should_stop)
         best = best_fold(run.path, default_network(run.path, found_only=True))
@@ -107,7 +106,7 @@ def compare_folds(
     first = load_fold(1)
     config = {"job": "compare", **first.identity, "folds": folds, "settings": settings.training_dict()}
     with Run(folder, config, resume=resume) as run:
-        run.write_json("data", summarise(first))
+        run.write_json("data", summarise_data(first))
         jobs = _make_jobs("gnas.folds.compare_job", load_fold, folds, settings, {"candidates": list(candidates)})
         boards = _run_folds(run, jobs, runner or Runner(run.path, device=device), on_epoch, should_stop)
         return _finish(run, boards)
@@ -183,17 +182,7 @@ def compare_job(
     config = {"job": "compare", **benchmark.identity, "settings": known.training_dict()}
     with Run(work.folder, config, resume=True) as run:
         write_data(run, benchmark)
-        board = compare(
-            benchmark,
-            candidates,
-            train_config(known, benchmark.patience),
-            known.training.seeds,
-            run.path,
-            device=work.device,
-            on_epoch=work.on_epoch,
-            should_stop=work.should_stop,
-        )
-        training = known.training
-        board = add_ensemble(board, benchmark, training.ensemble, run.path, seed=training.seeds[0], device=work.device)
+        how: dict[str, Any] = {"device": work.device, "on_epoch": work.on_epoch, "should_stop": work.should_stop}
+        board = train_and_rank(run, benchmark, known, candidates, **how)
         run.write_json("result", {"leaderboard": board.to_dict()})
     return board.to_dict()

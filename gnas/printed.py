@@ -57,6 +57,6 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
-def printable(text: str) -> str:
+def to_printable(text: str) -> str:
     """The text as a terminal or a log may have it."""
     return escape_controls(mask_secrets(text))

@@ -15,8 +15,7 @@ from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
 from gnas.errors import InputError
-from gnas.files import open_regular, read_bytes, write_atomic
-from gnas.formats import check_version
+from gnas.files import check_version, open_regular, read_bytes, write_atomic
 
 
 def write_tensors(path: str | Path, form: str, text: str, tensors: Mapping[str, Tensor]) -> Path:

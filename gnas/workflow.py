@@ -37,10 +37,10 @@ from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import load_model
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
-from gnas.strategies import STRATEGIES, Race, SearchResult, SearchStrategy, search, search_stages, strategy
+from gnas.strategies import STRATEGIES, Race, SearchResult, SearchStrategy, make_strategy, search, search_stages
 from gnas.strategies.base import SearchContext, finished_search
-from gnas.training.loop import Record, labelled
-from gnas.training.stages import Stage, shown, train_stages
+from gnas.training.loop import Record, add_labels
+from gnas.training.stages import Stage, show_progress, train_stages
 
 # Widths under a budget are multiples of 4: rows that begin on 16 bytes. 86 made a step on a GPU a quarter slower than 84 or 88.
 WIDTHS = 4
@@ -69,7 +69,7 @@ def train_config(settings: Settings, patience: int = PATIENCE) -> TrainConfig:
     return settings.training.protocol(patience)
 
 
-def chosen_strategy(settings: Settings, name: str | None = None) -> SearchStrategy:
+def strategy_from_settings(settings: Settings, name: str | None = None) -> SearchStrategy:
     """The strategy these settings ask for, or another one of a name with what they tell it."""
     name = name or settings.search.strategy
     for other, _ in settings.search.named_options():
@@ -80,24 +80,26 @@ def chosen_strategy(settings: Settings, name: str | None = None) -> SearchStrate
         budget = {"training": train_config(settings), "train_seed": seeds[0], "train_seeds": len(seeds)}
         budget |= {"max_weights": settings.training.budget, "ensemble": settings.training.ensemble}
         budget |= {"dropout": settings.training.dropout or 0.0}
-    return strategy(name, **{**budget, **settings.search.options_for(name)})
+    return make_strategy(name, **{**budget, **settings.search.options_for(name)})
 
 
 def job_stages(settings: Settings) -> list[Stage]:
     """The stages of the main job: the search, and a training for each network."""
-    chosen, training = chosen_strategy(settings), settings.training
+    chosen, training = strategy_from_settings(settings), settings.training
     baselines = () if isinstance(chosen, Race) else training.baselines  # a race chooses among all
     return [*search_stages(chosen), *train_stages(["gnas", *baselines], training.epochs, len(training.seeds))]
 
 
-def as_built(architecture: Architecture, settings: Settings) -> Architecture:
+def with_chosen_output(architecture: Architecture, settings: Settings) -> Architecture:
     """What is built of what was found: the same links, and the output the settings ask for."""
     return architecture.with_output(settings.training.output) if settings.training.output else architecture
 
 
-def found(architecture: Architecture, benchmark: Benchmark, settings: Settings, name: str = "gnas") -> Candidate:
+def make_candidate(
+    architecture: Architecture, benchmark: Benchmark, settings: Settings, name: str = "gnas"
+) -> Candidate:
     """A found network as an entry of a comparison."""
-    built = as_built(architecture, settings)
+    built = with_chosen_output(architecture, settings)
     space, training = settings.space, settings.training
     channels = width_of(built, benchmark.task, space.channels, training.budget, multiple=WIDTHS)
     return Candidate(name, built, channels, training.dropout or 0.0)
@@ -122,7 +124,7 @@ def check_budget(benchmark: Benchmark, settings: Settings) -> None:
         raise InputError(f"a budget of {budget:,} weights is too small: {cells} cells have at least {min(counts):,}")
 
 
-def hand_made(
+def make_baseline_candidate(
     name: str,
     benchmark: Benchmark,
     num_layers: int,
@@ -184,11 +186,11 @@ def discover(
     check_budget(benchmark, settings)
     config = {"job": "search", **benchmark.identity, "settings": settings.to_dict()}
     with (
-        shown(on_epoch, lambda: job_stages(settings), benchmark.task.metric) as on_epoch,
+        show_progress(on_epoch, lambda: job_stages(settings), benchmark.task.metric) as on_epoch,
         Run(folder, config, resume=resume, force=force) as run,
     ):
         write_data(run, benchmark)
-        run.write_json("versions", versions(device))
+        run.write_json("versions", list_versions(device))
         keeper = LeaderKeeper(run, benchmark, settings.training.seeds[0], device)
         context = SearchContext(
             settings.search.seed,
@@ -206,54 +208,76 @@ def discover(
             usable = "; the best networks so far can be used: gnas predict, gnas report" if keeper.kept else ""
             raise Interrupted(f"{error}{usable}") from None
         if result.finalists:
-            entries, protocol = race_entries(run, benchmark, settings, result)
+            entries, protocol = make_race_candidates(run, benchmark, settings, result)
         else:
-            result = replace(result, genotype=as_built(result.genotype, settings))
-            entries = compared_entries(benchmark, settings, result)
+            result = replace(result, genotype=with_chosen_output(result.genotype, settings))
+            entries = make_candidates(benchmark, settings, result)
             protocol = train_config(settings, benchmark.patience)
         run.write_genotype(result.genotype)
-        board = compare(
+        board = train_and_rank(
+            run,
             benchmark,
+            settings,
             [*entries, *rivals],
-            protocol,
-            settings.training.seeds,
-            run.path,
-            device=device,
-            on_epoch=labelled(on_epoch, stage="train"),
-            should_stop=should_stop,
-            runner=runner,
-        )
-        board = add_ensemble(
-            board,
-            benchmark,
-            settings.training.ensemble,
-            run.path,
-            seed=settings.training.seeds[0],
+            protocol=protocol,
             search=result,
             device=device,
-            batch_size=settings.training.batch_size,
+            on_epoch=add_labels(on_epoch, stage="train"),
+            should_stop=should_stop,
+            runner=runner,
         )
         run.write_json("result", {"search": result.to_dict(), "leaderboard": board.to_dict()})
     return Discovery(run.path, result, board)
 
 
-def compared_entries(benchmark: Benchmark, settings: Settings, result: SearchResult) -> list[Candidate]:
+def train_and_rank(
+    run: Run,
+    benchmark: Benchmark,
+    settings: Settings,
+    entries: Sequence[Candidate],
+    *,
+    protocol: TrainConfig | None = None,
+    search: SearchResult | None = None,
+    device: torch.device | str = "cpu",
+    **how: Any,
+) -> Leaderboard:
+    """Train or collect these networks in the folder of a run, and rank them; with an ensemble if the settings want one.
+
+    Args:
+        run: The run.
+        benchmark: The data.
+        settings: The settings of the run.
+        entries: The networks.
+        protocol: The training protocol; by default that of the settings.
+        search: The result of a race, whose other candidates can be members of the ensemble.
+        device: Where to train.
+        how: ``on_epoch``, ``should_stop`` and ``runner`` of :func:`gnas.compare.networks.compare`.
+    """
+    training = settings.training
+    protocol = protocol or train_config(settings, benchmark.patience)
+    board = compare(benchmark, entries, protocol, training.seeds, run.path, device=device, **how)
+    seed, batch_size = training.seeds[0], training.batch_size
+    more: dict[str, Any] = {"seed": seed, "search": search, "device": device, "batch_size": batch_size}
+    return add_ensemble(board, benchmark, training.ensemble, run.path, **more)
+
+
+def make_candidates(benchmark: Benchmark, settings: Settings, result: SearchResult) -> list[Candidate]:
     """The found network, and hand-made ones with as many weights, of its depth or of the usual one on one graph."""
-    entry = found(result.genotype, benchmark, settings)
+    entry = make_candidate(result.genotype, benchmark, settings)
     budget = entry.build(benchmark.task).num_weights()  # equal terms: no network gets more weights
     rate, names = baseline_dropout(benchmark, settings), settings.training.baselines
     depth = usual_depth(benchmark.task, max(result.genotype.depth(), 1), rate)
-    return [entry, *(hand_made(name, benchmark, depth, budget, dropout=rate) for name in names)]
+    return [entry, *(make_baseline_candidate(name, benchmark, depth, budget, dropout=rate) for name in names)]
 
 
-def race_entries(
+def make_race_candidates(
     run: Run, benchmark: Benchmark, settings: Settings, result: SearchResult
 ) -> tuple[list[Candidate], TrainConfig]:
     """The best found network of a race and the best hand-made one, whose trainings are taken over, and the protocol.
 
     A race without a limit of time is followed by trainings of the other baselines, each with its best choices in the race.
     """
-    race = chosen_strategy(settings)
+    race = strategy_from_settings(settings)
     assert isinstance(race, Race)
     config = replace(race.protocol(), **result.finalists[0]["training"])
     finalists = pick_finalists(result.finalists)
@@ -282,7 +306,7 @@ def search_part(
 ) -> SearchResult:
     """The search of a job, or its result if it is already there. A limit of time counts from ``started``."""
     config = {"job": "search", "fingerprint": benchmark.fingerprint, "settings": settings.to_dict()}
-    chosen = chosen_strategy(settings)
+    chosen = strategy_from_settings(settings)
     if isinstance(chosen, Race) and chosen.max_seconds is not None and started is not None:
         left = chosen.max_seconds - (time.monotonic() - started)
         chosen = replace(chosen, max_seconds=max(left, 1.0))
@@ -300,7 +324,7 @@ def search_part(
             device=context.device,
             engine=context.engine,
             run=part,
-            on_epoch=labelled(context.on_epoch, stage="search"),
+            on_epoch=add_labels(context.on_epoch, stage="search"),
             should_stop=context.should_stop,
             runner=context.runner,
             on_leaders=context.on_leaders,
@@ -309,13 +333,13 @@ def search_part(
 
 def write_data(run: Run, benchmark: Benchmark) -> None:
     """Write the facts of the data and the split of every row into a run folder."""
-    run.write_json("data", summarise(benchmark))
+    run.write_json("data", summarise_data(benchmark))
     split = split_csv(benchmark)
     if split is not None:
         run.write_csv(SPLIT, split)
 
 
-def summarise(benchmark: Benchmark) -> Record:
+def summarise_data(benchmark: Benchmark) -> Record:
     """Facts of the data a report shows."""
     splits = {
         name: {
@@ -337,7 +361,7 @@ def summarise(benchmark: Benchmark) -> Record:
     }
 
 
-def versions(device: torch.device | str) -> dict[str, str]:
+def list_versions(device: torch.device | str) -> dict[str, str]:
     """What a run was made with."""
     kind = torch.device(device)
     name = torch.cuda.get_device_name(kind) if kind.type == "cuda" else "CPU"

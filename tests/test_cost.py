@@ -8,7 +8,7 @@ import torch
 from small import benchmark
 
 from gnas import cost
-from gnas.cost import Machine, Workload, estimate, usual_epochs
+from gnas.cost import Machine, Workload, estimate_cost, usual_epochs
 from gnas.data.benchmarks import find_facts
 from gnas.errors import InputError
 from gnas.run.settings import Settings
@@ -51,12 +51,12 @@ def test_the_rule_for_the_number_of_epochs() -> None:
 
 def test_every_measured_machine_gives_sensible_estimates() -> None:
     settings = Settings.resolve("paper")
-    assert cost.machines()
-    for one in cost.machines():
+    assert cost.read_machines()
+    for one in cost.read_machines():
         device = torch.device(one.device)
-        small = estimate(Workload.published("zinc"), settings, device, "zinc")
-        deep = estimate(Workload.published("zinc"), settings.changed({"cells": 12}), device, "zinc")
-        large = estimate(Workload.published("mnist"), settings, device, "mnist")
+        small = estimate_cost(Workload.published("zinc"), settings, device, "zinc")
+        deep = estimate_cost(Workload.published("zinc"), settings.changed({"cells": 12}), device, "zinc")
+        large = estimate_cost(Workload.published("mnist"), settings, device, "mnist")
         for name in ("search_seconds", "train_seconds", "search_mb", "train_mb"):
             assert 0 < getattr(small, name) < getattr(deep, name) < math.inf
             assert getattr(small, name) < getattr(large, name)
@@ -77,4 +77,4 @@ def test_workloads() -> None:
 def test_a_kind_of_device_that_was_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "machines", lambda: [Machine("a GPU", "cuda", VALUES)])
     with pytest.raises(InputError, match="no machine with a cpu device was measured; known are a GPU"):
-        estimate(WORK, Settings.resolve("paper"), CPU)
+        estimate_cost(WORK, Settings.resolve("paper"), CPU)

@@ -19,7 +19,7 @@ from gnas.cli.prepare import join_processes
 from gnas.errors import InputError
 from gnas.model.stacked import StackedBatchNorm
 from gnas.run.folder import Run
-from gnas.strategies import strategy
+from gnas.strategies import make_strategy
 
 HERE = Path(__file__).parent / "helpers"
 EXACT = 1e-9  # everything is float64
@@ -132,19 +132,19 @@ def test_many_runs_are_not_for_torchrun(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(InputError, match="torchrun is for search and train"):
         join_processes("depth", torch.device("cpu"))
     with pytest.raises(InputError, match="a race is many runs, torchrun is for one large run"):
-        strategy("race", trials=1).search(None, None)
+        make_strategy("race", trials=1).search(None, None)
 
 
 def test_alone_nothing_is_exchanged() -> None:
     value = torch.ones(3, requires_grad=True)
-    assert distributed.share() == (0, 1)
-    assert distributed.total(value) is value
+    assert distributed.batch_share() == (0, 1)
+    assert distributed.sum_over_processes(value) is value
     assert distributed.from_first(lambda: 7) == 7
     assert distributed.any_of(True)
     assert not distributed.any_of(False)
     with distributed.shared_norms(True):
         assert not distributed.norms_are_shared()
-    distributed.settle(StackedBatchNorm(1, 2))
+    distributed.end_epoch(StackedBatchNorm(1, 2))
 
 
 @pytest.mark.parametrize("masked", [False, True])

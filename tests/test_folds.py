@@ -23,7 +23,7 @@ from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.models import best_fold, default_network, load_model
 from gnas.run.record import read_run
 from gnas.run.settings import Settings
-from gnas.workflow import hand_made
+from gnas.workflow import make_baseline_candidate
 
 SMALL = {"nodes": 2, "cells": 1, "channels": 4, "search_epochs": 1, "search_batch": 8, "epochs": 2, "batch": 8}
 SETTINGS = Settings.resolve(**SMALL, seeds=(1, 2), baselines=("gcn",))
@@ -88,7 +88,7 @@ def test_a_stopped_run_resumes_to_the_same(searched, tmp_path):
 
 
 def test_workers_compare_the_same(tmp_path):
-    entries = [hand_made("gcn", load_fold(1), 1, channels=4)]
+    entries = [make_baseline_candidate("gcn", load_fold(1), 1, channels=4)]
     here = compare_folds(load_fold, 3, entries, SETTINGS, tmp_path / "here")
     with open_runner(tmp_path / "there", "local:2") as runner:
         there = compare_folds(load_fold, 3, entries, SETTINGS, tmp_path / "there", runner=runner)

@@ -17,10 +17,8 @@ ORDER = [
     *(
         "printed",
         "errors",
-        "formats",
         "fields",
         "files",
-        "owners",
         "leases",
         "arch",
         "plugins",
@@ -36,10 +34,8 @@ ORDER = [
 TORCH_FREE = (
     "printed",
     "errors",
-    "formats",
     "fields",
     "files",
-    "owners",
     "leases",
     "arch",
 )  # what a network is, as values

@@ -17,8 +17,18 @@ import pytest
 
 from gnas import leases
 from gnas.errors import RunError
-from gnas.leases import FileSlot, Held, Holder, Lease, read_holder, wait_for_lease
-from gnas.owners import Owner, read_owner, this_machine, this_process
+from gnas.leases import (
+    FileSlot,
+    Held,
+    Holder,
+    Lease,
+    Owner,
+    read_holder,
+    read_owner,
+    this_machine,
+    this_process,
+    wait_for_lease,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +45,7 @@ def slot(tmp_path: Path) -> FileSlot:
 @pytest.fixture
 def ended() -> Owner:
     """A process that has ended."""
-    code = "from gnas.owners import *; import json, dataclasses; print(json.dumps(dataclasses.asdict(this_process())))"
+    code = "from gnas.leases import *; import json, dataclasses; print(json.dumps(dataclasses.asdict(this_process())))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     found = read_owner(json.loads(said))
     assert found is not None

@@ -8,7 +8,7 @@ import pytest
 
 from gnas import plugins
 from gnas.errors import InputError
-from gnas.strategies import RandomSearch, SearchStrategy, strategy
+from gnas.strategies import RandomSearch, SearchStrategy, make_strategy
 
 
 @pytest.fixture(autouse=True)
@@ -25,19 +25,19 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_strategy_from_outside() -> None:
-    found: SearchStrategy = strategy("greedy", trials=5)
+    found: SearchStrategy = make_strategy("greedy", trials=5)
     assert found == RandomSearch(trials=5, name="greedy")
     with pytest.raises(InputError, match="unknown setting of the strategy greedy 'trails'"):
-        strategy("greedy", trails=5)
+        make_strategy("greedy", trails=5)
 
 
 def test_ours_win_a_clash() -> None:
-    assert strategy("random").name == "random"
+    assert make_strategy("random").name == "random"
 
 
 def test_names_of_all_are_listed() -> None:
     with pytest.raises(InputError, match=r"single-level, .*graphnas, .*greedy, .*did you mean 'greedy'"):
-        strategy("gredy")
+        make_strategy("gredy")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_names_of_all_are_listed() -> None:
 )
 def test_what_cannot_be_used_is_named(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        strategy(name)
+        make_strategy(name)
 
 
 def test_other_groups_are_separate() -> None:

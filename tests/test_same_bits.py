@@ -51,7 +51,7 @@ def figures(case: str) -> list[float]:
     def network() -> torch.nn.Module:
         if name == "found":
             return gnas.Network(gnas.SearchSpace().sample(np.random.default_rng(0), 2), benchmark.task, 8)
-        return gnas.baselines.build(name, benchmark.task, num_layers=2, budget=4000)
+        return gnas.baselines.build_baseline(name, benchmark.task, num_layers=2, budget=4000)
 
     result = gnas.train(network, benchmark, PROTOCOLS[job], 41)
     losses = [record[key] for record in result.history for key in ("train_loss", "val_loss")]

@@ -92,26 +92,26 @@ def test_equal_weights_for_all(whole: tuple[Discovery, list[dict]]) -> None:
     assert limit == Network(whole[0].genotype, BENCH.task, 8).num_weights()
     assert rows["gcn"].num_weights <= limit
     depth = max(whole[0].genotype.depth(), 1)
-    wider = baselines.build("gcn", BENCH.task, num_layers=depth, budget=limit).channels + 1
-    assert baselines.build("gcn", BENCH.task, num_layers=depth, channels=wider).num_weights() > limit
+    wider = baselines.build_baseline("gcn", BENCH.task, num_layers=depth, budget=limit).channels + 1
+    assert baselines.build_baseline("gcn", BENCH.task, num_layers=depth, channels=wider).num_weights() > limit
     assert (rows["gnas"].found, rows["gcn"].found, rows["gcn"].depth) == (True, False, depth)
 
 
 def test_a_budget_is_kept(whole: tuple[Discovery, list[dict]]) -> None:
     genotype = whole[0].genotype
     for budget in (400, 5_000):
-        model = workflow.found(genotype, BENCH, SETTINGS.changed({"budget": budget})).build(BENCH.task)
+        model = workflow.make_candidate(genotype, BENCH, SETTINGS.changed({"budget": budget})).build(BENCH.task)
         assert model.num_weights() <= budget < Network(genotype, BENCH.task, model.channels + 4).num_weights()
         assert model.channels % 4 == 0
     with pytest.raises(InputError, match="no width fits 3 weights"):
-        workflow.found(genotype, BENCH, SETTINGS.changed({"budget": 3}))
+        workflow.make_candidate(genotype, BENCH, SETTINGS.changed({"budget": 3}))
 
 
 @pytest.mark.parametrize("changed", [{}, {"output": "all"}, {"filters": ("dense",)}, {"variant": "reference"}])
 def test_a_budget_that_nothing_fits_is_refused_before_the_search(changed: dict, tmp_path: Path) -> None:
     settings = SETTINGS.changed(changed)
     narrowest = [
-        Network(workflow.as_built(genotype, settings), BENCH.task, workflow.WIDTHS).num_weights()
+        Network(workflow.with_chosen_output(genotype, settings), BENCH.task, workflow.WIDTHS).num_weights()
         for genotype in (
             settings.space.search_space().sample(np.random.default_rng(seed), settings.space.cells)
             for seed in range(200)
@@ -205,7 +205,7 @@ def test_the_output_of_the_cells_can_be_chosen_after_the_search(
 
 
 def test_rivals_take_part(tmp_path: Path) -> None:
-    rival = workflow.hand_made("gin", BENCH, 2, 900)
+    rival = workflow.make_baseline_candidate("gin", BENCH, 2, 900)
     board = discover(BENCH, SETTINGS.changed({"seeds": "1"}), tmp_path / "run", rivals=[rival]).leaderboard
     assert {row.name for row in board.rows} == {"gnas", "gcn", "gin"}
 

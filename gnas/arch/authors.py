@@ -15,8 +15,8 @@ from typing import Any
 
 from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.arch.operation import PAPER_AGGREGATORS
-from gnas.errors import InputError, choose, located
-from gnas.files import digits, mapping, parse_yaml, sequence, short, write_atomic
+from gnas.errors import InputError, choose, name_place
+from gnas.files import check_digits, check_mapping, check_sequence, parse_yaml, shorten, write_atomic
 
 FIRST = {"I": "identity", "s": "sparse", "d": "dense", "sum": "sum", "mean": "mean", "max": "max"}
 RELEASED = {
@@ -50,10 +50,10 @@ def export(genotype: Genotype, path: str | Path, form: str) -> Path:
 def from_first(text: str, source: str = "<string>", output: str = "third") -> Genotype:
     """Read the first code's lists. Their nodes have any numbers; here they get the numbers of a CellGenotype."""
     text = re.sub("#.*", "", text)
-    with located(source):
+    with name_place(source):
         cells = []
         for place, items in (_literal_cells if text.lstrip().startswith(("[", "(")) else _line_cells)(text):
-            with located(place):
+            with name_place(place):
                 cells.append(_levelled([_first_link(item) for item in items], output))
         return Genotype(tuple(cells), "paper")
 
@@ -69,14 +69,14 @@ def to_first(genotype: Genotype) -> str:
 def from_released(text: str, source: str = "<string>") -> Genotype:
     """Read the released code's YAML. Its cells have the same number of nodes on each level; all of them are outputs."""
     document = parse_yaml(text, source)
-    with located(source):
-        entries = sequence(mapping(document, ("Genotype",), others=True)["Genotype"], "Genotype")
+    with name_place(source):
+        entries = check_sequence(check_mapping(document, ("Genotype",), others=True)["Genotype"], "Genotype")
         topologies = [_topology(entry, number) for number, entry in enumerate(entries)]
         last = max((target for topology in topologies for _, target, _ in topology), default=0)
         nodes = -(-last // 3)
         cells = []
         for number, topology in enumerate(topologies):
-            with located(f"cell id {number}"):
+            with name_place(f"cell id {number}"):
                 links = tuple(Link(*ends) for ends in topology if ends[2] != "zero")
                 cells.append(CellGenotype(nodes, nodes, links, "all"))
         return Genotype(tuple(cells), "reference")
@@ -110,18 +110,18 @@ def _theirs(link: Link, names: dict[str, str]) -> str:
 
 
 def _topology(entry: object, number: int) -> list[tuple[int, int, str]]:
-    with located(f"cell id {number}"):
-        entry = mapping(entry, ("id", "topology"), others=True)
+    with name_place(f"cell id {number}"):
+        entry = check_mapping(entry, ("id", "topology"), others=True)
         if entry["id"] != str(number):
             raise InputError(f"its id is {reprlib.repr(entry['id'])}; ids count up from 0")
-        return [_released_link(item) for item in sequence(entry["topology"], "topology")]
+        return [_released_link(item) for item in check_sequence(entry["topology"], "topology")]
 
 
 def _released_link(item: object) -> tuple[int, int, str]:
-    with located(f"link {reprlib.repr(item)}"):
-        item = mapping(item, ("src", "dst", "ops"))
-        operation = choose(short(item["ops"]), ("V_None", *RELEASED), "operation")
-        return digits(item["src"], "src"), digits(item["dst"], "dst"), RELEASED.get(operation, "zero")
+    with name_place(f"link {reprlib.repr(item)}"):
+        item = check_mapping(item, ("src", "dst", "ops"))
+        operation = choose(shorten(item["ops"]), ("V_None", *RELEASED), "operation")
+        return check_digits(item["src"], "src"), check_digits(item["dst"], "dst"), RELEASED.get(operation, "zero")
 
 
 def _line_cells(text: str) -> Iterator[tuple[str, list[list[str]]]]:
@@ -148,17 +148,17 @@ def _literal_cells(text: str) -> Iterator[tuple[str, list[Any]]]:
     if any(isinstance(entry, (list, tuple)) and isinstance((*entry, None)[0], str) for entry in cells):
         cells = [cells]
     for number, cell in enumerate(cells, start=1):
-        yield f"cell {number}", sequence(list(cell) if isinstance(cell, tuple) else cell, f"cell {number}")
+        yield f"cell {number}", check_sequence(list(cell) if isinstance(cell, tuple) else cell, f"cell {number}")
 
 
 def _first_link(item: Any) -> Link:
     """The link of one (operation, target, source), in the file's own numbers."""
     parts = item if isinstance(item, (list, tuple)) else (item,)
-    with located(f"link {reprlib.repr(' '.join(map(str, parts)))}"):
+    with name_place(f"link {reprlib.repr(' '.join(map(str, parts)))}"):
         if len(parts) != 3:
             raise InputError("a link is an operation, its target and its source, such as I 1 0")
-        operation = FIRST[choose(short(parts[0]), FIRST, "operation")]
-        target, source = (digits(str(number), "a node") for number in parts[1:])
+        operation = FIRST[choose(shorten(parts[0]), FIRST, "operation")]
+        target, source = (check_digits(str(number), "a node") for number in parts[1:])
         if source >= target:
             raise InputError("the source must be a smaller number than the target")
         return Link(source, target, operation)

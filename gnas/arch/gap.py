@@ -9,7 +9,7 @@ from typing import NoReturn
 from gnas.arch.formula import Tree, check_token
 from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.arch.operation import AGGREGATORS, MESSAGES, PLAIN, is_aggregator, join_operation
-from gnas.errors import InputError, choose, located
+from gnas.errors import InputError, choose, name_place
 
 ZOO = {
     "gcn": "mean",
@@ -160,7 +160,7 @@ def parse(text: str) -> Tree:
     while True:
         position = reader.position
         steps = reader.branch()
-        with located(f"formula position {position}"):
+        with name_place(f"formula position {position}"):
             sprout.add(steps)
         if not (bracketed and reader.accept(r"\|")):
             break

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 from gnas.arch.formula import Tree
 from gnas.arch.operation import AGGREGATORS, FILTERS, PLAIN, check_name, is_aggregator, split_operation
 from gnas.arch.stack import DEFAULT, Stack
-from gnas.errors import InputError, choose, located
-from gnas.files import digits, mapping, of_format, parse_yaml, sequence, short, write_atomic
+from gnas.errors import InputError, choose, name_place
+from gnas.files import check_digits, check_document, check_mapping, check_sequence, parse_yaml, shorten, write_atomic
 
 OUTPUTS = ("third", "all", "leaves")
 VARIANTS = ("paper", "reference", "bare")
@@ -46,7 +46,7 @@ class Link:
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", _integer(self.source, "source of a link"))
         object.__setattr__(self, "target", _integer(self.target, "target of a link"))
-        with located(f"link {self.target} <- {self.source}"):
+        with name_place(f"link {self.target} <- {self.source}"):
             object.__setattr__(self, "operation", check_name(self.operation))
 
     def __lt__(self, other: Link) -> bool:
@@ -163,7 +163,7 @@ class CellGenotype:
     def _check_links(self) -> None:
         present = {0}
         for link in self.links:
-            with located(f"link {link}"):
+            with name_place(f"link {link}"):
                 self._check_ends(link)
                 self._check_operation(link)
                 if link.target in present:
@@ -292,17 +292,17 @@ class Genotype:
     def from_yaml(cls, text: str, source: str = "<string>") -> Genotype:
         """Read ``to_yaml``'s text; ``source`` names it in errors. ``load_genotype`` opens files."""
         found = parse_yaml(text, source)
-        with located(source):
+        with name_place(source):
             values = {"stack": {}, **found} if isinstance(found, dict) else found
-            document = of_format(values, "gnas-genotype", ("variant", "cells", "stack"), versions=("1", "2"))
+            document = check_document(values, "gnas-genotype", ("variant", "cells", "stack"), versions=("1", "2"))
             cells = []
-            for number, entry in enumerate(sequence(document["cells"], "cells"), start=1):
-                with located(f"cell {number}"):
+            for number, entry in enumerate(check_sequence(document["cells"], "cells"), start=1):
+                with name_place(f"cell {number}"):
                     cells.append(_cell_from(entry))
             stack = document["stack"]
             if not isinstance(stack, dict):
                 raise InputError(f"stack is {reprlib.repr(stack)}; it must be names with values, such as ffn: true")
-            return cls(tuple(cells), short(document["variant"]), Stack.from_dict(stack))
+            return cls(tuple(cells), shorten(document["variant"]), Stack.from_dict(stack))
 
     def save(self, path: str | Path) -> Path:
         """Write the YAML file; a crash leaves the old file or the new one."""
@@ -317,10 +317,10 @@ def _write_value(value: Any) -> str:
 
 
 def _cell_from(entry: object) -> CellGenotype:
-    entry = mapping(entry, ("nodes", "outputs", "output", "links"))
-    nodes, outputs = digits(entry["nodes"], "nodes"), digits(entry["outputs"], "outputs")
-    links = [_link_from(item) for item in sequence(entry["links"], "links")]
-    return CellGenotype(nodes, outputs, tuple(links), short(entry["output"]))
+    entry = check_mapping(entry, ("nodes", "outputs", "output", "links"))
+    nodes, outputs = check_digits(entry["nodes"], "nodes"), check_digits(entry["outputs"], "outputs")
+    links = [_link_from(item) for item in check_sequence(entry["links"], "links")]
+    return CellGenotype(nodes, outputs, tuple(links), shorten(entry["output"]))
 
 
 def _link_from(item: object) -> Link:

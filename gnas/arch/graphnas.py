@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from gnas.arch.genotype import CellGenotype
-from gnas.errors import InputError, choose, located
-from gnas.files import digits, mapping, of_format, parse_yaml, sequence, short, write_atomic
+from gnas.errors import InputError, choose, name_place
+from gnas.files import check_digits, check_document, check_mapping, check_sequence, parse_yaml, shorten, write_atomic
 
 ATTENTIONS = ("gat", "gcn", "cos", "const", "sym-gat", "linear", "gene_linear")
 AGGREGATORS = ("sum", "mean-pooling", "max-pooling", "mlp")
@@ -92,13 +92,13 @@ class GraphNASArchitecture:
     def from_yaml(cls, text: str, source: str = "<string>") -> GraphNASArchitecture:
         """Read ``to_yaml``'s text; ``source`` names it in errors."""
         found = parse_yaml(text, source)
-        with located(source):
-            document = of_format(found, "gnas-graphnas", ("channels", "layers"))
+        with name_place(source):
+            document = check_document(found, "gnas-graphnas", ("channels", "layers"))
             layers = []
-            for number, entry in enumerate(sequence(document["layers"], "layers"), start=1):
-                with located(f"layer {number}"):
+            for number, entry in enumerate(check_sequence(document["layers"], "layers"), start=1):
+                with name_place(f"layer {number}"):
                     layers.append(_layer_from(entry))
-            return cls(tuple(layers), digits(document["channels"], "channels"))
+            return cls(tuple(layers), check_digits(document["channels"], "channels"))
 
     def save(self, path: str | Path) -> Path:
         """Write the YAML file; a crash leaves the old file or the new one."""
@@ -106,9 +106,9 @@ class GraphNASArchitecture:
 
 
 def _layer_from(entry: object) -> LayerChoice:
-    entry = mapping(entry, [f.name for f in fields(LayerChoice)])
-    attention, aggregator, activation = (short(entry[name]) for name in ("attention", "aggregator", "activation"))
-    heads, width = (digits(entry[name], name) for name in ("heads", "width"))
+    entry = check_mapping(entry, [f.name for f in fields(LayerChoice)])
+    attention, aggregator, activation = (shorten(entry[name]) for name in ("attention", "aggregator", "activation"))
+    heads, width = (check_digits(entry[name], name) for name in ("heads", "width"))
     return LayerChoice(attention, aggregator, activation, heads, width)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from gnas.arch.genotype import CellGenotype
-from gnas.errors import InputError, located
-from gnas.files import dump_config, of_format, parse_yaml, write_atomic
+from gnas.errors import InputError, name_place
+from gnas.files import check_document, dump_config, parse_yaml, write_atomic
 
 MAX_LAYERS, MAX_CHANNELS = 1_000, 65_536
 
@@ -73,10 +73,10 @@ class HandMade:
     def from_yaml(cls, text: str, source: str = "<string>") -> HandMade:
         """Read ``to_yaml``'s text; ``source`` names it in errors."""
         found = parse_yaml(text, source, typed=True)
-        with located(source):
+        with name_place(source):
             values = dict(found) if isinstance(found, dict) else {}
             values = {"channels": None, "budget": None, "options": {}, **values, "version": str(values.get("version"))}
-            values = of_format(values, "gnas-baseline", ("name", "num_layers", "channels", "budget", "options"))
+            values = check_document(values, "gnas-baseline", ("name", "num_layers", "channels", "budget", "options"))
             name, options = values["name"], values["options"]
             if not isinstance(name, str) or not isinstance(options, dict):
                 raise InputError("name must be a text and options must be names with values")

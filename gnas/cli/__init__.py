@@ -1,6 +1,6 @@
 """The command line: thin, it parses, calls and prints. ``gnas --help`` is where to begin.
 
-Modules of this folder that hold a command import torch only when the command runs: help is instant.
+``commands`` declares every command, ``options`` every option. What a command does is imported when it runs.
 """
 
 from __future__ import annotations
@@ -11,18 +11,9 @@ from typing import Annotated
 
 import typer
 
-from gnas.cli import compare, depth, doctor, evaluate, explain, predict, report, reproduce, runs, search, train
-from gnas.cli.group import Guarded
-from gnas.cli.options import examples
+from gnas.cli.commands import app
 
-app = typer.Typer(
-    cls=Guarded,
-    help="Find a graph neural network, and its depth, for your graphs.",
-    epilog=examples("gnas search cluster-mini", "gnas doctor"),
-    invoke_without_command=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
+__all__ = ["app", "main"]
 
 
 @app.callback()
@@ -40,34 +31,6 @@ def start(
             typer.echo("gnas, from a folder, not installed")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-def data(context: typer.Context) -> None:
-    """List, prepare, check and pack benchmarks and your own graphs."""
-    from gnas.cli.data import data_app
-
-    inner = typer.main.get_command(data_app)
-    code = inner.main(context.args or ["--help"], prog_name="gnas data", standalone_mode=False)
-    raise typer.Exit(code if isinstance(code, int) else 0)
-
-
-app.command("search", epilog=examples(*search.EXAMPLES))(search.search)
-app.command("train", epilog=examples(*train.EXAMPLES))(train.train)
-app.command("depth", epilog=examples(*depth.EXAMPLES))(depth.depth)
-app.command("compare", epilog=examples(*compare.EXAMPLES))(compare.compare)
-app.command("predict", epilog=examples(*predict.EXAMPLES["predict"]))(predict.predict)
-app.command("evaluate", epilog=examples(*evaluate.EXAMPLES))(evaluate.evaluate)
-app.command("explain", epilog=examples(*explain.EXAMPLES))(explain.explain)
-app.command("export", epilog=examples(*predict.EXAMPLES["export"]))(predict.export)
-app.command("report", epilog=examples(*report.EXAMPLES["report"]))(report.report)
-app.command("watch", epilog=examples(*report.EXAMPLES["watch"]))(report.watch_run)
-app.command("draw", epilog=examples(*report.EXAMPLES["draw"]))(report.draw)
-app.command("reproduce", epilog=examples(*reproduce.EXAMPLES))(reproduce.reproduce)
-app.add_typer(runs.runs_app)
-# Its module imports torch: it is opened when it is used.
-_OPEN = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-app.command("data", context_settings=_OPEN)(data)
-app.command("doctor", epilog=examples(*doctor.EXAMPLES))(doctor.doctor)
 
 
 def main() -> None:

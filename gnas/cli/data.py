@@ -4,37 +4,28 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from gnas.cli import options as o
-from gnas.cli.options import examples
+from gnas.cli.options import Options
+from gnas.cli.prepare import choose_device, load_data
 from gnas.cli.progress import count_progress
+from gnas.cli.report import refuse_existing
 from gnas.cli.screen import Screen
+from gnas.cli.settings import data_options, resolve_settings, usual_preset
 from gnas.data import load
 from gnas.data.benchmarks import PUBLISHED, find_facts, list_benchmarks, prepare_benchmark
 from gnas.data.benchmarks.facts import check_benchmark
+from gnas.data.describe import describe_benchmark
+from gnas.data.storage import check_file_name, save_benchmark
+from gnas.run.settings import Settings
 from gnas.run.table import Column, Table, show_count
 
-data_app = typer.Typer(
-    name="data",
-    help="Benchmarks and your own graphs.",
-    epilog=examples("gnas data list", "gnas data show molecules.csv", "gnas data check zinc"),
-    no_args_is_help=True,
-)
 
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Of what is random in the data.")]
-Data = Annotated[str, typer.Argument(metavar="DATA", help="A benchmark's name, or the path of your own data.")]
-DataSeed = Annotated[int | None, typer.Option(metavar="N", min=0, help="Of what is random in the data.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A benchmark; 'gnas data list' shows them.")]
-
-
-@data_app.command("list", epilog=examples("gnas data list", "gnas data list --data-root /data --json"))
-def list_command(data_root: o.DataRoot = None, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
-    """Show the benchmarks and where each would be read from now."""
-    screen, rows = Screen(as_json, quiet), list_benchmarks(data_root)
+def list_data(options: Options, screen: Screen) -> None:
+    """Print the benchmarks and where each would be read from now."""
+    rows = list_benchmarks(options.data_root)
     columns = (
         Column[Any]("name", "name"),
         Column[Any]("train / val / test", "graphs", lambda graphs: " / ".join(map(show_count, graphs)), align="right"),
@@ -45,26 +36,12 @@ def list_command(data_root: o.DataRoot = None, as_json: o.Json = False, quiet: o
     screen.result({"benchmarks": [row._asdict() for row in rows]})
 
 
-@data_app.command("show", epilog=examples("gnas data show molecules.csv --target logP", "gnas data show MUTAG/ --json"))
-def show_command(
-    data: Data,
-    target: o.Target = None,
-    option: o.DataOption = None,
-    seed: DataSeed = None,
-    preset: o.Preset = None,
-    data_root: o.DataRoot = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Show what 'gnas search' would read: what is used and how, what was inferred, left out, and what looks wrong."""
-    from gnas.cli.prepare import choose_device, load_data
-    from gnas.cli.settings import resolve_settings, usual_preset
-    from gnas.data.describe import describe_benchmark
-
-    screen = Screen(as_json, quiet)
-    given = {"data": _data_options(target, option, seed) or None}
-    settings = resolve_settings(usual_preset("search", data, choose_device(None), given)[0], preset, None, None, given)
-    benchmark = load_data(screen, data, data_root, settings.data, show=False)
+def show_data(options: Options, screen: Screen) -> None:
+    """Print what a search would read."""
+    given = {"data": _data_options(options) or None}
+    usual, _ = usual_preset("search", options.dataset, choose_device(None), given)
+    settings = resolve_settings(usual, options.preset, None, None, given)
+    benchmark = load_data(screen, options.dataset, options.data_root, settings.data, show=False)
     description = describe_benchmark(benchmark)
     screen.pairs("data", description.lines)
     splits = {name: {"graphs": len(g), "targets": g.num_targets} for name, g in benchmark.splits().items()}
@@ -72,24 +49,13 @@ def show_command(
     screen.result({**words, "task": asdict(benchmark.task), "description": description.to_dict()})
 
 
-def _data_options(target: list[str] | None, option: list[str] | None, seed: int | None) -> dict[str, Any]:
-    from gnas.cli.settings import data_options
-
-    return data_options(target, option) | ({} if seed is None else {"seed": seed})
+def _data_options(options: Options) -> dict[str, Any]:
+    return data_options(options.target, options.data) | ({} if options.seed is None else {"seed": options.seed})
 
 
-@data_app.command("prepare", epilog=examples("gnas data prepare mnist"))
-def prepare_command(
-    name: Name,
-    data_root: o.DataRoot = None,
-    seed: Seed = 0,
-    device: Annotated[str, typer.Option(metavar="NAME", help="Where superpixel edges are built: cpu or cuda.")] = "cpu",
-    workers: Annotated[int, typer.Option(metavar="N", min=0, help="Processes for raw images; 0: all cores.")] = 0,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Build a benchmark's file once, so that loading it takes seconds. After an interruption, run it again to continue."""
-    screen = Screen(as_json, quiet)
+def prepare_data(options: Options, screen: Screen) -> None:
+    """Build the file of a benchmark."""
+    name = options.name
     if name not in PUBLISHED:
         find_facts(name)
         screen.pair(name, "built in: nothing to prepare")
@@ -98,27 +64,24 @@ def prepare_command(
     with count_progress(screen, name) as report:
         found = prepare_benchmark(
             name,
-            data_root=data_root,
-            seed=seed,
-            device=device,
-            workers=workers or os.cpu_count() or 1,
+            data_root=options.data_root,
+            seed=options.seed,
+            device=options.device,
+            workers=options.workers or os.cpu_count() or 1,
             on_progress=report,
             must_store=True,
         )
     screen.pair(name, "\n".join([found.source, *found.notes]))
-    screen.pair("file", str(found.path) if found.path else "read as it is, no file needed")
     file = str(found.path) if found.path else None
+    screen.pair("file", file or "read as it is, no file needed")
     screen.result({"name": name, "source": found.source, "file": file, "notes": list(found.notes)})
 
 
-@data_app.command("check", epilog=examples("gnas data check zinc --data-root /data"))
-def check_command(
-    name: Name, data_root: o.DataRoot = None, seed: Seed = 0, as_json: o.Json = False, quiet: o.Quiet = False
-) -> None:
-    """Verify a benchmark against its published statistics; exit code 1 if it differs."""
-    screen, facts = Screen(as_json, quiet), find_facts(name)
+def check_data(options: Options, screen: Screen) -> None:
+    """Compare a benchmark with its published statistics."""
+    name, facts = options.name, find_facts(options.name)
     with count_progress(screen, name) as report:
-        benchmark = load(name, data_root=data_root, seed=seed, on_progress=report)
+        benchmark = load(name, data_root=options.data_root, seed=options.seed, on_progress=report)
     checks, size = check_benchmark(benchmark, facts), benchmark.nbytes() / 1e6
     ok = all(c.ok for c in checks)
     screen.pair(name, benchmark.source)
@@ -137,31 +100,12 @@ def check_command(
     raise typer.Exit(0 if ok else 1)
 
 
-@data_app.command("pack", epilog=examples("gnas data pack tables/ -o graphs.safetensors"))
-def pack_command(
-    data: Data,
-    out: Annotated[
-        Path, typer.Option("--out", "--output", "-o", metavar="FILE", help="The .safetensors file to write.")
-    ],
-    target: o.Target = None,
-    option: o.DataOption = None,
-    seed: DataSeed = None,
-    data_root: o.DataRoot = None,
-    force: o.Overwrite = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Write graphs, splits and task into one safe file that loads anywhere."""
-    from gnas.cli.prepare import load_data
-    from gnas.cli.report import refuse_existing
-    from gnas.data.storage import check_file_name, save_benchmark
-    from gnas.run.settings import Settings
-
-    screen = Screen(as_json, quiet)
-    refuse_existing(check_file_name(out), force)
-    options = Settings().changed({"data": _data_options(target, option, seed)}).data
-    benchmark = load_data(screen, data, data_root, options)
-    save_benchmark(benchmark, out)
+def pack_data(options: Options, screen: Screen) -> None:
+    """Write graphs of any kind into one file."""
+    refuse_existing(check_file_name(options.out), options.overwrite)
+    chosen = Settings().changed({"data": _data_options(options)}).data
+    benchmark = load_data(screen, options.dataset, options.data_root, chosen)
+    save_benchmark(benchmark, options.out)
     counts = {split: len(graphs) for split, graphs in benchmark.splits().items()}
-    screen.pair("written", f"{out}: {', '.join(f'{n:,} {split}' for split, n in counts.items())} graphs")
-    screen.result({"file": str(out), **counts})
+    screen.pair("written", f"{options.out}: {', '.join(f'{n:,} {split}' for split, n in counts.items())} graphs")
+    screen.result({"file": str(options.out), **counts})

@@ -13,18 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from gnas.cli import options as o
+from gnas.cli.options import Options
 from gnas.cli.screen import Screen
 
-EXAMPLES = (
-    "gnas doctor",
-    "gnas doctor --json > doctor.json",
-    "gnas doctor zinc --preset paper --cells 12 --device cuda",
-)
 EXTRAS = {
     "rdkit": "for SMILES: pip install rdkit",
     "skimage": "for superpixels from images: pip install scikit-image",
@@ -44,40 +38,16 @@ class Finding:
     problem: str = ""
 
 
-def doctor(
-    context: typer.Context,
-    dataset: Annotated[
-        str | None,
-        typer.Argument(metavar="[DATASET]", help="Estimate time and memory of a run on this dataset instead."),
-    ] = None,
-    preset: o.Preset = None,
-    strategy: o.Strategy = None,
-    cells: o.Cells = None,
-    channels: o.Channels = None,
-    search_epochs: o.SearchEpochs = None,
-    epochs: o.Epochs = None,
-    batch: o.Batch = None,
-    seeds: o.Seeds = None,
-    device: o.Device = None,
-    target: o.Target = None,
-    data: o.DataOption = None,
-    data_root: o.DataRoot = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Say what this installation has and would use, and what is wrong with it; exit code 1 if something is.
-
-    With a dataset: how long a search and its trainings would take there, and what memory they need.
-    """
-    screen = Screen(as_json, quiet)
-    if dataset is not None:
+def doctor(options: Options, screen: Screen) -> None:
+    """Look at the installation, or estimate a run on a dataset."""
+    if options.dataset is not None:
         with screen.waiting("starting"):
-            from gnas.cli.forecast import forecast
+            from gnas.cli.forecast import show_forecast
 
-        screen.result(forecast(screen, dataset, context.params, data_root))
+        screen.result(show_forecast(screen, options))
         return
     with screen.waiting("looking"):
-        found = [finding for look in LOOKS for finding in _safely(look, data_root)]
+        found = [finding for look in LOOKS for finding in _safely(look, options.data_root)]
     for finding in found:
         mark = "!" if finding.problem else "✓"
         screen.say(f"{mark} {finding.what:<16} {finding.found}", style="yellow" if finding.problem else "")

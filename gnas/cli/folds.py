@@ -8,10 +8,10 @@ from typing import Any
 
 from gnas import distributed
 from gnas.cli import show
-from gnas.cli.job import working, write_report
+from gnas.cli.job import finish_job, job_progress
 from gnas.cli.prepare import PreparedRun
 from gnas.compare.networks import Candidate
-from gnas.cost import Workload, estimate
+from gnas.cost import Workload, estimate_cost
 from gnas.data import Benchmark, load
 from gnas.data.benchmarks import is_dataset
 from gnas.errors import InputError
@@ -28,7 +28,7 @@ def with_folds(options: Mapping[str, Any]) -> dict[str, Any]:
         return dict(options)
     if is_dataset(str(options["dataset"])):
         raise InputError(f"{options['dataset']} has splits of its own; --folds needs your own data")
-    if distributed.launched():
+    if distributed.is_launched():
         raise InputError("--folds is many runs, torchrun is for one large run: choose one of them")
     return {**options, "data": [*(options["data"] or ()), f"folds={folds}"]}
 
@@ -42,7 +42,7 @@ def load_fold(prepared: PreparedRun, data_root: Any, fold: int) -> Benchmark:
 
 def show_cost(prepared: PreparedRun, folds: int, searches: bool, networks: int) -> None:
     """Print what is done for each fold, and about how long it takes."""
-    one = estimate(Workload.of(prepared.benchmark), prepared.settings, prepared.device)
+    one = estimate_cost(Workload.of(prepared.benchmark), prepared.settings, prepared.device)
     seconds = (one.search_seconds if searches else 0.0) + networks * one.train_seconds
     trainings = count(networks * len(prepared.settings.training.seeds), "training")
     what = f"a search and {trainings}" if searches else trainings
@@ -61,17 +61,14 @@ def run_search_folds(prepared: PreparedRun, data_root: Any) -> None:
     check_budget(prepared.benchmark, settings)
     show_cost(prepared, folds, True, len(names))
     prepared.lock_folder()
-    with working(prepared, repeat_for_folds(plan, folds)) as work:
+    with job_progress(prepared, repeat_for_folds(plan, folds)) as how:
         found = search_folds(
             partial(load_fold, prepared, data_root),
             folds,
             settings,
             prepared.folder,
-            device=prepared.device,
             resume=prepared.place.resumed,
-            on_epoch=work.on_epoch,
-            should_stop=work.should_stop,
-            runner=prepared.runner,
+            **how,
         )
     if found.genotype is not None:
         show.show_network(prepared.screen, found.genotype, f"fold {found.best}")
@@ -90,37 +87,23 @@ def run_compare_folds(prepared: PreparedRun, data_root: Any, entries: Sequence[C
     prepared.lock_folder()
     training = settings.training
     plan = train_stages([entry.name for entry in entries], training.epochs, len(training.seeds))
-    with working(prepared, repeat_for_folds(plan, folds)) as work:
+    with job_progress(prepared, repeat_for_folds(plan, folds)) as how:
         found = compare_folds(
             partial(load_fold, prepared, data_root),
             folds,
             entries,
             settings,
             prepared.folder,
-            device=prepared.device,
             resume=prepared.place.resumed,
-            on_epoch=work.on_epoch,
-            should_stop=work.should_stop,
-            runner=prepared.runner,
+            **how,
         )
     _show_folds(prepared, found)
 
 
 def _show_folds(prepared: PreparedRun, found: FoldsResult, *commands: Sequence[str]) -> None:
-    screen = prepared.screen
-    show.show_leaderboard(screen, found.leaderboard)
-    report = write_report(prepared.folder)
-    screen.pair("tables", f"{prepared.folder}/ leaderboard.csv, leaderboard.json, leaderboard.md; each fold in fold-K/")
-    show.show_next_steps(screen, report, *commands)
+    show.show_leaderboard(prepared.screen, found.leaderboard)
     best = {} if found.genotype is None else {"best_fold": found.best, "genotype": found.genotype.id}
-    screen.result(
-        {
-            "run": str(prepared.folder),
-            "dataset": prepared.benchmark.name,
-            "preset": prepared.settings.preset,
-            **best,
-            "leaderboard": found.leaderboard.to_dict(),
-            "folds": [board.to_dict() for board in found.folds],
-            "report": report,
-        }
-    )
+    facts = {"dataset": prepared.benchmark.name, "preset": prepared.settings.preset, **best}
+    facts |= {"leaderboard": found.leaderboard.to_dict(), "folds": [board.to_dict() for board in found.folds]}
+    tables = f"{prepared.folder}/ leaderboard.csv, leaderboard.json, leaderboard.md; each fold in fold-K/"
+    finish_job(prepared, facts, *commands, tables=tables)

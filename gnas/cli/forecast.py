@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from gnas.cli.options import Options
 from gnas.cli.prepare import load_data
 from gnas.cli.screen import Screen
 from gnas.cli.settings import check_settings, data_options, resolve_settings, setting_options, usual_preset
-from gnas.cost import Workload, estimate
+from gnas.cost import Workload, estimate_cost
 from gnas.data.benchmarks import PUBLISHED
 from gnas.errors import InputError
 from gnas.run.words import duration
 
 
-def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root: Path | None) -> dict[str, Any]:
+def show_forecast(screen: Screen, options: Options) -> dict[str, Any]:
     """Print the estimate of a run with these options; returns it as plain values."""
-    device = _device(options["device"])
+    dataset, device = options.dataset, _device(options.device)
     chosen = setting_options(options)
     usual, _ = usual_preset("search", dataset, device, chosen)
-    settings = resolve_settings(usual, options["preset"], None, None, chosen)
+    settings = resolve_settings(usual, options.preset, None, None, chosen)
     check_settings(settings)
     if dataset in PUBLISHED:
         work, source = Workload.published(dataset), "published figures"
     else:
-        given = data_options(options["target"], options["data"])
-        work, source = Workload.of(load_data(screen, dataset, data_root, given, show=False)), "the data"
-    found = estimate(work, settings, device, dataset)
+        given = data_options(options.target, options.data)
+        work, source = Workload.of(load_data(screen, dataset, options.data_root, given, show=False)), "the data"
+    found = estimate_cost(work, settings, device, dataset)
     where = found.measured_on if found.same_hardware else f"{found.measured_on}, not this machine"
     seeds = len(settings.training.seeds)
     screen.pair(
@@ -42,12 +41,18 @@ def forecast(screen: Screen, dataset: str, options: Mapping[str, Any], data_root
     screen.pairs(
         "estimate",
         [
-            ("search", f"{duration(found.search_seconds)}, {size(found.search_mb)}; {settings.search.epochs} epochs"),
+            (
+                "search",
+                f"{duration(found.search_seconds)}, {format_megabytes(found.search_mb)}; {settings.search.epochs} epochs",
+            ),
             (
                 f"{seeds} seed{'s' * (seeds != 1)}",
-                f"{duration(found.train_seconds)}, {size(found.train_mb)}; about {found.train_epochs} epochs each",
+                f"{duration(found.train_seconds)}, {format_megabytes(found.train_mb)}; about {found.train_epochs} epochs each",
             ),
-            ("in all", f"{duration(found.seconds)}, {size(found.peak_mb)} at most; without baselines"),
+            (
+                "in all",
+                f"{duration(found.seconds)}, {format_megabytes(found.peak_mb)} at most; without baselines",
+            ),
         ],
     )
     screen.pair("from", f"steps measured on {where}; on sizes left out they were off by {found.off:.0%} (median)")
@@ -65,10 +70,10 @@ def _device(name: str | None) -> torch.device:
     return device
 
 
-def size(megabytes: float) -> str:
+def format_megabytes(megabytes: float) -> str:
     """About how much memory.
 
-    >>> size(310.0), size(2048.0)
+    >>> format_megabytes(310.0), format_megabytes(2048.0)
     ('310 MB', '2.0 GB')
     """
     return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1024:.1f} GB"

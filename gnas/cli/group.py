@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from gnas.errors import InputError, Interrupted, RunError, is_out_of_memory
-from gnas.printed import mask_secrets, printable
+from gnas.printed import mask_secrets, to_printable
 
 FAILED, WRONG_USE, STOPPED = 1, 2, 130
 _UsageError: Any = typer.BadParameter.__mro__[1]  # of the click that typer carries, or of click itself
@@ -33,11 +33,11 @@ class Guarded(TyperGroup):
         argv = list(sys.argv[1:] if args is None else args)
         extra["prog_name"] = "gnas"
         COMMAND.set(tuple(argv))
-        code = guarded(lambda: super(Guarded, self).main(argv, standalone_mode=False, **extra), argv)
+        code = run_guarded(lambda: super(Guarded, self).main(argv, standalone_mode=False, **extra), argv)
         return sys.exit(code) if standalone_mode else code
 
 
-def guarded(call: Callable[[], Any], argv: Sequence[str]) -> int:
+def run_guarded(call: Callable[[], Any], argv: Sequence[str]) -> int:
     """Call, and turn whatever happens into an exit code; what to say about it goes to standard error."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -55,9 +55,9 @@ def guarded(call: Callable[[], Any], argv: Sequence[str]) -> int:
             return FAILED
         except (Exception, KeyboardInterrupt) as error:
             if os.environ.get("GNAS_DEBUG"):
-                print(printable(traceback.format_exc()), file=sys.stderr)
-            text, code = explain(error, argv)
-            print(printable(text), file=sys.stderr)
+                print(to_printable(traceback.format_exc()), file=sys.stderr)
+            text, code = explain_error(error, argv)
+            print(to_printable(text), file=sys.stderr)
             return code
 
 
@@ -69,7 +69,7 @@ def check_current_folder() -> None:
         raise InputError("the current folder has been deleted; change to another one with cd") from None
 
 
-def explain(error: BaseException, argv: Sequence[str]) -> tuple[str, int]:
+def explain_error(error: BaseException, argv: Sequence[str]) -> tuple[str, int]:
     """One line for an error, and the exit code."""
     message = " ".join(str(error).split())
     if isinstance(error, Interrupted):
@@ -81,9 +81,9 @@ def explain(error: BaseException, argv: Sequence[str]) -> tuple[str, int]:
     if isinstance(error, InputError):
         return f"error: {message}", WRONG_USE
     if isinstance(error, _UsageError):
-        return usage(error), WRONG_USE
+        return explain_usage(error), WRONG_USE
     if isinstance(error, OSError):
-        return f"error: {os_error(error)}", FAILED
+        return f"error: {explain_os_error(error)}", FAILED
     if isinstance(error, RunError):
         return f"error: {message}", FAILED
     if _is_lost_process(error):
@@ -102,7 +102,7 @@ def _is_lost_process(error: BaseException) -> bool:
     return (torch is not None and isinstance(error, torch.distributed.DistBackendError)) or "/gloo/" in str(error)
 
 
-def usage(error: Any) -> str:
+def explain_usage(error: Any) -> str:
     """A mistyped command line: what is wrong, and where to look."""
     message = " ".join(error.format_message().split()).rstrip(".")
     context = getattr(error, "ctx", None)
@@ -110,7 +110,7 @@ def usage(error: Any) -> str:
     return f"error: {message[:1].lower() + message[1:]}; see {where} --help"
 
 
-def os_error(error: OSError) -> str:
+def explain_os_error(error: OSError) -> str:
     """A failure of the system, with the file it happened to and what helps."""
     where = f"{error.filename}: " if error.filename else ""
     help_ = {
@@ -148,4 +148,4 @@ def show_warning(
     ours = Path(__file__).parents[1] in Path(filename).resolve().parents
     if text not in shown and (ours or "CUDA" in text or "NVIDIA" in text):
         shown.add(text)
-        print(printable(f"warning: {text if ours else text[:200]}"), file=sys.stderr)
+        print(to_printable(f"warning: {text if ours else text[:200]}"), file=sys.stderr)

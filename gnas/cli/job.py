@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,29 +14,24 @@ import torch
 from gnas import distributed
 from gnas.cli.prepare import PreparedRun
 from gnas.cli.progress import choose_view
-from gnas.compare.ensemble import add_ensemble
-from gnas.compare.networks import Candidate, compare
+from gnas.cli.show import show_next_steps
+from gnas.compare.networks import Candidate
 from gnas.errors import Interrupted, OutOfMemory, is_out_of_memory, name_memory
 from gnas.run.folder import Run, stop_on_interrupt
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.settings import Settings
-from gnas.training.loop import Record, watching
+from gnas.training.loop import Record, watch_steps
 from gnas.training.stages import Stage, Stages, train_stages
-from gnas.use.tracking import Tracker, open_trackers
-from gnas.workflow import train_config, write_data
-
-
-@dataclass(frozen=True)
-class Work:
-    """What a job is given: whom to tell after each epoch, and when to stop."""
-
-    on_epoch: Callable[[Record], None]
-    should_stop: Callable[[], bool]
+from gnas.use.tracking import open_trackers
+from gnas.workflow import train_and_rank, write_data
 
 
 @contextlib.contextmanager
-def working(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[Work]:
-    """Inside, a job runs: Ctrl-C ends it after the step, a second one at once."""
+def job_progress(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[dict[str, Any]]:
+    """Inside, a job runs: Ctrl-C ends it after the step, a second one at once.
+
+    The value holds the arguments that every job takes: ``device``, ``on_epoch``, ``should_stop`` and ``runner``.
+    """
     settings, metric = prepared.settings, prepared.benchmark.task.metric
     tracker = open_trackers(prepared.trackers, prepared.folder, settings.to_dict())
     stages = Stages(
@@ -47,15 +42,17 @@ def working(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[Work]:
     )
     renew = _Renewal(prepared.folder)
     with (
-        _closing(tracker),
+        contextlib.closing(tracker),
         renew,
         stop_on_interrupt() as stop,
-        explained(settings, prepared.device),
+        explain_job_memory(settings, prepared.device),
         stages,
-        watching(stages.on_step),
+        watch_steps(stages.on_step),
     ):
         try:
-            yield Work(_each(stages.on_epoch, tracker.log, renew.on_epoch), lambda: bool(stop))
+            on_epoch = _each(stages.on_epoch, tracker.log, renew.on_epoch)
+            how = {"device": prepared.device, "runner": prepared.runner}
+            yield {**how, "on_epoch": on_epoch, "should_stop": lambda: bool(stop)}
         except KeyboardInterrupt:
             raise Interrupted("stopped at once, the last checkpoint is kept") from None
 
@@ -100,15 +97,7 @@ class _Renewal:
 
 
 @contextlib.contextmanager
-def _closing(tracker: Tracker) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        tracker.close()
-
-
-@contextlib.contextmanager
-def explained(settings: Settings, device: torch.device) -> Iterator[None]:
+def explain_job_memory(settings: Settings, device: torch.device) -> Iterator[None]:
     """Inside, running out of memory is explained by the settings that decide how much is needed."""
     try:
         yield
@@ -130,34 +119,18 @@ def training_run(prepared: PreparedRun, job: str, **more: Any) -> Run:
     return run
 
 
-def train_and_rank(prepared: PreparedRun, run: Run, entries: Sequence[Candidate]) -> Leaderboard:
+def run_training(prepared: PreparedRun, run: Run, entries: Sequence[Candidate]) -> Leaderboard:
     """Train or collect these networks in the folder of ``run``, and keep how they rank."""
-    settings, benchmark = prepared.settings, prepared.benchmark
-    training = settings.training
+    training = prepared.settings.training
     plan = train_stages([entry.name for entry in entries], training.epochs, len(training.seeds))
-    with working(prepared, plan) as work:
-        board = compare(
-            benchmark,
-            entries,
-            train_config(settings, benchmark.patience),
-            settings.training.seeds,
-            prepared.folder,
-            device=prepared.device,
-            on_epoch=work.on_epoch,
-            should_stop=work.should_stop,
-            runner=prepared.runner,
-        )
-    board = add_ensemble(
-        board, benchmark, training.ensemble, prepared.folder, seed=training.seeds[0], device=prepared.device
-    )
+    with job_progress(prepared, plan) as how:
+        board = train_and_rank(run, prepared.benchmark, prepared.settings, entries, **how)
     run.write_json("result", {"leaderboard": board.to_dict()})
     return board
 
 
 def write_report(folder: Path) -> str | None:
     """The file of a finished run's report. A run is not lost because its report failed: that is a warning."""
-    import warnings
-
     from gnas.report.html import write_report as write
 
     try:
@@ -166,3 +139,12 @@ def write_report(folder: Path) -> str | None:
         reason = " ".join(str(error).split()) or type(error).__name__
         warnings.warn(f"the report could not be written ({reason}); the run is complete: gnas report {folder}")
         return None
+
+
+def finish_job(prepared: PreparedRun, facts: Mapping[str, Any], *commands: Sequence[str], **lines: str) -> None:
+    """Write the report, print ``lines`` and the commands that are next, and give the facts to ``--json``."""
+    report = write_report(prepared.folder)
+    for name, text in lines.items():
+        prepared.screen.pair(name, text)
+    show_next_steps(prepared.screen, report, *commands)
+    prepared.screen.result({"run": str(prepared.folder), **facts, "report": report})

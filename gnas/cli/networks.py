@@ -57,7 +57,7 @@ def num_weights(candidate: Candidate, benchmark: Benchmark) -> int:
     return sum(weight.numel() for weight in candidate.build(benchmark.task).parameters())
 
 
-def remarked(candidate: Candidate, benchmark: Benchmark, weights: int, remark: str = "") -> Candidate:
+def add_remark(candidate: Candidate, benchmark: Benchmark, weights: int, remark: str = "") -> Candidate:
     """The candidate with a remark on what is not equal: much fewer or more weights than ``weights``, and ``remark``."""
     own = num_weights(candidate, benchmark)
     size = "" if abs(own - weights) <= 0.1 * weights else f"{own / weights - 1:+.0%} weights"

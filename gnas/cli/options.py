@@ -1,243 +1,198 @@
-"""The words of the command line: one option each, meaning the same in every command."""
+"""The options of the command line, each declared once and with the same meaning in every command.
+
+:mod:`gnas.cli.commands` names the options of each command. An option's name is its flag: ``data_root`` is ``--data-root``.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a command, or one of its arguments.
+
+    Args:
+        kind: The type of its value.
+        help: What it means, in a sentence.
+        metavar: What stands for its value in the help.
+        flags: Its flags, if they are not those of its name.
+        default: Its value if it is not given; ``...``: it must be given.
+        panel: The part of the help where it stands.
+        is_argument: Whether it has no flag.
+        more: Other arguments of ``typer.Option``, such as ``min``.
+    """
+
+    kind: Any
+    help: str
+    metavar: str | None = None
+    flags: tuple[str, ...] = ()
+    default: Any = None
+    panel: str | None = None
+    is_argument: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def parameter(self, name: str) -> inspect.Parameter:
+        """The option as a parameter of the function that typer calls."""
+        flags = self.flags or ((f"--{name.replace('_', '-')}",) if self.kind is bool else ())
+        make = typer.Argument if self.is_argument else typer.Option
+        about = make(*flags, metavar=self.metavar, help=self.help, rich_help_panel=self.panel, **self.more)
+        default = inspect.Parameter.empty if self.default is ... else self.default
+        kind: Any = Annotated[self.kind, about]
+        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+class Options(dict[str, Any]):
+    """The options of one call of a command by name; each is an attribute, too."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def text(metavar: str, help: str, *flags: str, default: str | None = None) -> Option:
+    """A text, by default none."""
+    return Option(str | None if default is None else str, help, metavar, flags, default)
+
+
+def texts(metavar: str, help: str, *flags: str) -> Option:
+    """A text that can be given several times."""
+    return Option(list[str] | None, help, metavar, flags)
+
+
+def number(help: str, *flags: str, metavar: str = "N", default: int | None = None, **limits: int) -> Option:
+    """A whole number, by default none; ``limits`` are ``min`` and ``max``."""
+    return Option(int | None if default is None else int, help, metavar, flags, default, more=limits)
+
+
+def path(metavar: str, help: str, *flags: str, default: Any = None) -> Option:
+    """A file or a folder, by default none."""
+    return Option(Path | None if default is None else Path, help, metavar, flags, default)
+
+
+def paths(metavar: str, help: str, *flags: str) -> Option:
+    """A file or folder that can be given several times."""
+    return Option(list[Path] | None, help, metavar, flags)
+
+
+def switch(help: str, *flags: str, default: bool = False) -> Option:
+    """Something that is off unless it is named."""
+    return Option(bool, help, None, flags, default)
+
+
+def argument(kind: Any, metavar: str, help: str, default: Any = ..., **more: Any) -> Option:
+    """A value without a flag."""
+    return Option(kind, help, metavar, (), default, None, True, more)
+
+
+def panel(title: str, **options: Option) -> dict[str, Option]:
+    """Options that stand together in the help."""
+    return {name: replace(option, panel=title) for name, option in options.items()}
+
+
 NETWORK, PLACE, OUTPUT, DATA = "Network and protocol", "Where it is computed and kept", "Output", "Your own data"
 
-# -- what ---------------------------------------------------------------------------------------------------------------
-
-Dataset = Annotated[
-    str,
-    typer.Argument(metavar="DATASET", help="A benchmark ('gnas data list' shows them) or the path of your own graphs."),
-]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
-DataRoot = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-root",
-        metavar="DIR",
-        help="Folder of the benchmark files (else GNAS_DATA, else the cache).",
-        rich_help_panel=DATA,
+OPTIONS = {
+    "dataset": argument(str, "DATASET", "A benchmark ('gnas data list' shows them) or the path of your own graphs."),
+    "run": argument(Path, "RUN", "A run folder."),
+    "overwrite": switch("Overwrite existing files.", "--force"),
+    **panel(
+        DATA,
+        data_root=path("DIR", "Folder of the benchmark files (else GNAS_DATA, else the cache)."),
+        target=texts("COLUMN", "What to predict in your own data; repeatable."),
+        data=texts(
+            "KEY=VALUE",
+            "Decide what is otherwise inferred: level, kind, metric, loss, readout, split, seed, skip_bad, ...; repeatable.",
+        ),
+        folds=number(
+            "Cross-validation: K test folds, each with a run of its own; mean and spread over the folds.",
+            metavar="K",
+            min=2,
+        ),
+        sample_neighbors=text(
+            "10,5",
+            "Neighbours drawn a hop, for a graph too large to be computed whole (-1: all), or none. Default: 10,5 where it is.",
+        ),
     ),
-]
-Target = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--target", metavar="COLUMN", help="What to predict in your own data; repeatable.", rich_help_panel=DATA
+    **panel(
+        NETWORK,
+        preset=text(
+            "NAME",
+            "wide, fast, strong or paper. Default: paper for the paper's datasets on a GPU; wide for races, else fast.",
+        ),
+        settings=path("FILE|RUN", "A YAML file of settings, or a run folder whose settings are taken."),
+        change=texts(
+            "KEY=VALUE",
+            "Any other setting, such as training.dropout=0.1 or search.alpha_lr=0.01; repeatable.",
+            "--set",
+        ),
+        strategy=text(
+            "NAME",
+            "race, single-level, darts1, darts2, random, evolution, graphnas. Default: race; single-level in the preset paper.",
+        ),
+        seed=number("Of the search. Default: 0.", min=0),
+        seeds=text("41,95,...", "Of the trainings: each network, each seed."),
+        cells=number("Cells (layers) of the network.", min=1),
+        channels=number("Width of the network.", min=1),
+        budget=number("Weights of the trained networks: widths are chosen to fit.", min=0),
+        search_epochs=number("Epochs of the search (of each trial, by trials).", min=1),
+        searches=number(
+            "Searches, from seeds in a row: what each finds is trained briefly, validation chooses.", min=1
+        ),
+        time_limit=text(
+            "10m",
+            "How long a race may take in all, such as 90s, 10m or 1h30m; strategies by trials start none after it.",
+            "--time",
+        ),
+        trials=number("Networks to try, for race and other strategies by trials.", min=1),
+        ensemble=number(
+            "Also an ensemble of at most K of the trained networks, chosen on validation. Default: none.",
+            metavar="K",
+            min=0,
+        ),
+        epochs=number("Epochs of a training, at most.", min=1),
+        batch=number("Graphs in a batch.", min=1),
+        baselines=text("NAMES", "Hand-made networks to compare with: gcn,gin,... or all or none."),
     ),
-]
-DataOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--data",
-        metavar="KEY=VALUE",
-        help="Decide what is otherwise inferred: level, kind, metric, loss, readout, split, seed, skip_bad, ...; repeatable.",
-        rich_help_panel=DATA,
+    **panel(
+        PLACE,
+        device=text("NAME", "cpu, cuda, cuda:1, ... Default: cuda if there is one."),
+        sync_bn=switch(
+            "Of several processes (torchrun): batch norm over the nodes of all of them, as one process would."
+        ),
+        deterministic=switch("Bit for bit the same on a GPU too, and with any number of threads; slower."),
+        on=text(
+            "WHERE", "Who does the runs: here (default), local:N (N processes of this machine) or ray (a Ray cluster)."
+        ),
+        gpus_per_job=Option(
+            float | None,
+            "With --on: GPUs of each run, or a share of one such as 0.25.",
+            "N",
+            more={"min": 0},
+        ),
+        sync=text(
+            "URL",
+            "Keep the run folder at this fsspec URL too (s3://..., file://...), for workers that do not share a disk.",
+        ),
+        out=path("DIR", "Run folder. Default: a name under runs/."),
+        resume=switch("Resume the run in the folder, with its settings."),
+        force=switch("Replace the run in the folder."),
     ),
-]
-
-Folds = Annotated[
-    int | None,
-    typer.Option(
-        "--folds",
-        metavar="K",
-        min=2,
-        help="Cross-validation: K test folds, each with a run of its own; mean and spread over the folds.",
-        rich_help_panel=DATA,
+    **panel(
+        OUTPUT,
+        track=text(
+            "NAMES",
+            "tensorboard, mlflow, wandb or none. Default: tensorboard if installed. History is kept as JSON lines always.",
+        ),
+        as_json=switch("Print one JSON object and nothing else.", "--json"),
+        quiet=switch("Print nothing but errors.", "--quiet", "-q"),
     ),
-]
-SampleNeighbors = Annotated[
-    str | None,
-    typer.Option(
-        "--sample-neighbors",
-        metavar="10,5",
-        help="Neighbours drawn a hop, for a graph too large to be computed whole (-1: all), or none. Default: 10,5 where it is.",
-        rich_help_panel=DATA,
-    ),
-]
-
-# -- network and protocol -------------------------------------------------------------------------------------------------
-
-Preset = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="wide, fast, strong or paper. Default: paper for the paper's datasets on a GPU; wide for races, else fast.",
-        rich_help_panel=NETWORK,
-    ),
-]
-SettingsFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--settings",
-        metavar="FILE|RUN",
-        help="A YAML file of settings, or a run folder whose settings are taken.",
-        rich_help_panel=NETWORK,
-    ),
-]
-Change = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Any other setting, such as training.dropout=0.1 or search.alpha_lr=0.01; repeatable.",
-        rich_help_panel=NETWORK,
-    ),
-]
-Strategy = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="race, single-level, darts1, darts2, random, evolution, graphnas. Default: race; single-level in the preset paper.",
-        rich_help_panel=NETWORK,
-    ),
-]
-Seed = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Of the search. Default: 0.", rich_help_panel=NETWORK)
-]
-Seeds = Annotated[
-    str | None,
-    typer.Option(metavar="41,95,...", help="Of the trainings: each network, each seed.", rich_help_panel=NETWORK),
-]
-Cells = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Cells (layers) of the network.", rich_help_panel=NETWORK)
-]
-Channels = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Width of the network.", rich_help_panel=NETWORK)
-]
-Budget = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=0, help="Weights of the trained networks: widths are chosen to fit.", rich_help_panel=NETWORK
-    ),
-]
-SearchEpochs = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Epochs of the search (of each trial, by trials).", rich_help_panel=NETWORK),
-]
-Searches = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Searches, from seeds in a row: what each finds is trained briefly, validation chooses.",
-        rich_help_panel=NETWORK,
-    ),
-]
-Time = Annotated[
-    str | None,
-    typer.Option(
-        "--time",
-        metavar="10m",
-        help="How long a race may take in all, such as 90s, 10m or 1h30m; strategies by trials start none after it.",
-        rich_help_panel=NETWORK,
-    ),
-]
-Trials = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, help="Networks to try, for race and other strategies by trials.", rich_help_panel=NETWORK
-    ),
-]
-Ensemble = Annotated[
-    int | None,
-    typer.Option(
-        metavar="K",
-        min=0,
-        help="Also an ensemble of at most K of the trained networks, chosen on validation. Default: none.",
-        rich_help_panel=NETWORK,
-    ),
-]
-Epochs = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Epochs of a training, at most.", rich_help_panel=NETWORK)
-]
-Batch = Annotated[int | None, typer.Option(metavar="N", min=1, help="Graphs in a batch.", rich_help_panel=NETWORK)]
-Baselines = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAMES", help="Hand-made networks to compare with: gcn,gin,... or all or none.", rich_help_panel=NETWORK
-    ),
-]
-
-# -- where ------------------------------------------------------------------------------------------------------------------
-
-Device = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ... Default: cuda if there is one.", rich_help_panel=PLACE),
-]
-SyncNorm = Annotated[
-    bool,
-    typer.Option(
-        "--sync-bn",
-        help="Of several processes (torchrun): batch norm over the nodes of all of them, as one process would.",
-        rich_help_panel=PLACE,
-    ),
-]
-Deterministic = Annotated[
-    bool,
-    typer.Option(
-        "--deterministic",
-        help="Bit for bit the same on a GPU too, and with any number of threads; slower.",
-        rich_help_panel=PLACE,
-    ),
-]
-On = Annotated[
-    str | None,
-    typer.Option(
-        "--on",
-        metavar="WHERE",
-        help="Who does the runs: here (default), local:N (N processes of this machine) or ray (a Ray cluster).",
-        rich_help_panel=PLACE,
-    ),
-]
-GpusPerJob = Annotated[
-    float | None,
-    typer.Option(
-        "--gpus-per-job",
-        metavar="N",
-        min=0,
-        help="With --on: GPUs of each run, or a share of one such as 0.25.",
-        rich_help_panel=PLACE,
-    ),
-]
-Sync = Annotated[
-    str | None,
-    typer.Option(
-        "--sync",
-        metavar="URL",
-        help="Keep the run folder at this fsspec URL too (s3://..., file://...), for workers that do not share a disk.",
-        rich_help_panel=PLACE,
-    ),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="DIR", help="Run folder. Default: a name under runs/.", rich_help_panel=PLACE),
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Resume the run in the folder, with its settings.", rich_help_panel=PLACE)
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace the run in the folder.", rich_help_panel=PLACE)]
-Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
-Track = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAMES",
-        help="tensorboard, mlflow, wandb or none. Default: tensorboard if installed. History is kept as JSON lines always.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-
-# -- output -----------------------------------------------------------------------------------------------------------------
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=OUTPUT)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=OUTPUT)]
-
-
-def examples(*lines: str) -> str:
-    """The end of a command's help."""
-    return "\n\n".join(("Examples:" if len(lines) > 1 else "Example:", *(f"  $ {line}" for line in lines)))
+}

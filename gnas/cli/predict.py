@@ -1,119 +1,116 @@
-"""``gnas predict`` and ``gnas export``: what a trained network is for."""
+"""``gnas predict``, ``evaluate``, ``explain`` and ``export``: what a trained network is for."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from gnas.cli import options as o
+from gnas.cli.options import Options
+from gnas.cli.prepare import choose_device
+from gnas.cli.progress import count_progress
 from gnas.cli.report import refuse_existing
 from gnas.cli.screen import Screen
-
-EXAMPLES = {
-    "predict": (
-        "gnas predict runs/molecules-single-level-seed0 new_molecules.csv -o predictions.csv",
-        "gnas predict runs/molecules-race-seed0 new_molecules.csv --network ensemble",
-        "gnas predict exported new_molecules.csv -o predictions.csv --device cpu",
-    ),
-    "export": (
-        "gnas export runs/cluster-mini-single-level-seed0",
-        "gnas export runs/zinc-single-level-seed0 --out zinc-model --seed 41",
-        "gnas export runs/molecules-race-seed0 --format onnx",
-    ),
-}
-
-Network = Annotated[
-    str | None,
-    typer.Option("--network", metavar="NAME", help="Which of the run's networks. Default: the best by validation."),
-]
-Format = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="python: readable code. torch: also model.pt2 of torch.export. onnx: also model.onnx.",
-    ),
-]
-WhichSeed = Annotated[
-    int | None, typer.Option(metavar="N", help="Which of its trainings. Default: the best by validation.")
-]
-AverageSeeds = Annotated[
-    bool, typer.Option("--average-seeds", help="The mean over all seeds of the network, with its spread.")
-]
-SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Leave out SMILES that do not parse, or with atoms the network never saw.")
-]
+from gnas.run.models import default_network, find_model
+from gnas.run.table import Column, Table, show_count
+from gnas.run.words import count, direction, format_metric, unit
+from gnas.use.evaluate import Evaluation
+from gnas.use.evaluate import evaluate as compute_evaluation
+from gnas.use.predict import predict as write_predictions
 
 
-def predict(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder or an exported one.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="New graphs in the form the network was trained on.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The CSV file to write.")] = Path(
-        "predictions.csv"
-    ),
-    network: Network = None,
-    seed: WhichSeed = None,
-    average_seeds: AverageSeeds = False,
-    device: o.Device = None,
-    skip_bad: SkipBad = False,
-    data_root: o.DataRoot = None,
-    force: o.Overwrite = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Predict with a trained network: one row for each graph, node or edge."""
-    screen = Screen(as_json, quiet)
-    refuse_existing(out, force)
-    with screen.waiting("starting"):
-        from gnas.cli.prepare import choose_device
-        from gnas.cli.progress import count_progress
-        from gnas.use.predict import predict as write_predictions
-
-    with count_progress(screen, data) as on_progress:
+def predict(options: Options, screen: Screen) -> None:
+    """Write the predictions for new graphs."""
+    out = options.out
+    refuse_existing(out, options.overwrite)
+    with count_progress(screen, options.data) as on_progress:
         found = write_predictions(
-            run,
-            data,
-            out,
-            network=network,
-            seed=seed,
-            average_seeds=average_seeds,
-            device=choose_device(device),
-            data_root=data_root,
-            skip_bad=skip_bad,
-            force=force,
-            on_progress=on_progress,
+            options.run, options.data, out, force=options.overwrite, on_progress=on_progress, **_network(options)
         )
     screen.pair("network", found.network)
     for note in found.notes:
         screen.pair("note", note)
     screen.pair("written", f"{out}: {len(found):,} predictions, columns {', '.join(found.columns)}")
-    facts = {"predictions": str(out), "rows": len(found), "columns": list(found.columns), "model": str(run)}
-    facts["network"] = found.network
-    screen.result(facts | {"notes": list(found.notes)})
+    facts = {"predictions": str(out), "rows": len(found), "columns": list(found.columns), "model": str(options.run)}
+    screen.result({**facts, "network": found.network, "notes": list(found.notes)})
 
 
-def export(
-    run: o.RunFolder,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="Default: RUN/export.")] = None,
-    network: Network = None,
-    seed: WhichSeed = None,
-    format: Format = "python",
-    force: o.Overwrite = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Write a trained network as a folder that needs no gnas: a readable module, safetensors weights, a model card."""
-    screen = Screen(as_json, quiet)
+def evaluate(options: Options, screen: Screen) -> None:
+    """Compute every metric on labelled data."""
+    with count_progress(screen, options.data) as on_progress:
+        found = compute_evaluation(options.run, options.data, on_progress=on_progress, **_network(options))
+    if screen.talks:
+        _show_evaluation(screen, found)
+    screen.result({"model": str(options.run), "data": options.data, **found.to_dict()})
+
+
+def _network(options: Options) -> dict[str, Any]:
+    """The options that say which network reads new graphs, and where."""
+    names = [one for one in ("network", "seed", "average_seeds", "data_root", "skip_bad") if one in options]
+    return {**{name: options[name] for name in names}, "device": choose_device(options.device)}
+
+
+def _show_evaluation(screen: Screen, found: Evaluation) -> None:
+    screen.pair("network", found.network)
+    left_out = f"; {count(found.left_out, 'row')} without a target left out" if found.left_out else ""
+    screen.pair("rows", f"{found.rows:,}{left_out}")
+    for note in found.notes:
+        screen.pair("note", note)
+    columns = (
+        Column[str]("metric", unit),
+        Column[str]("value", found.metrics.__getitem__, text=lambda name: format_metric(name, found.metrics[name])),
+        Column[str]("", direction),
+    )
+    screen.say(Table(columns, list(found.metrics), strong=lambda name: name == found.metric).to_rich())
+    if not found.per_target:
+        return
+
+    def column(metric: str) -> Column[Any]:
+        values = found.per_target[metric]
+        return Column(unit(metric), values.__getitem__, show=lambda value: format_metric(metric, value), align="right")
+
+    first = (Column[Any]("target", str), Column[Any]("rows", found.counts.__getitem__, show_count))
+    screen.say(Table((*first, *map(column, found.per_target)), list(found.counts)).to_rich())
+
+
+def explain(options: Options, screen: Screen) -> None:
+    """Write drawings and scores of some predictions."""
+    from gnas.report.explained import list_files, save_explanations
+    from gnas.use.explain import explain as explain_rows
+
+    rows, out = options.rows or [0], options.out
+    with screen.waiting("explaining"):
+        scores = out.with_suffix(".csv")
+        for file in {*list_files(out, rows), scores}:
+            refuse_existing(file, options.overwrite)
+        found = explain_rows(options.run, options.data, rows, output=options.output, **_network(options))
+        written = [*save_explanations(found, out), *save_explanations(found, scores)]
+    screen.pair("network", found[0].network)
+    for one in found:
+        screen.pair("row", one.title.removeprefix("row "))
+    files = list(dict.fromkeys(map(str, written)))
+    screen.pair("written", ", ".join(files))
+    facts = [{"row": one.row, "output": one.output, "value": one.value, "baseline": one.baseline} for one in found]
+    screen.result({"network": found[0].network, "rows": facts, "files": files})
+
+
+def export(options: Options, screen: Screen) -> None:
+    """Write a folder that needs no gnas."""
+    from gnas.use.export import export_run
+
+    run, network = options.run, options.network
     with screen.waiting("exporting"):
-        from gnas.run.models import default_network, find_model
-        from gnas.use.export import export_run
-
-        path = export_run(run, out or run / "export", network=network, seed=seed, format=format, force=force)
+        path = export_run(
+            run,
+            options.out or run / "export",
+            network=network,
+            seed=options.seed,
+            format=options.format,
+            force=options.overwrite,
+        )
         info, best = find_model(path), default_network(run)
+    files = sorted(file.name for file in path.iterdir())
     screen.pair("exported", str(path))
     screen.pair("network", info.title)
     if network is None and best not in (info.name, "gnas"):
         screen.pair("note", f"{best} is better on validation, but there is no code to export it; gnas predict uses it")
-    screen.pair("files", ", ".join(sorted(file.name for file in path.iterdir())))
-    screen.result({"export": str(path), "files": sorted(file.name for file in path.iterdir())})
+    screen.pair("files", ", ".join(files))
+    screen.result({"export": str(path), "files": files})

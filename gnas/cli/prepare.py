@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from gnas import distributed
-from gnas.cli.place import Place, run_name
+from gnas.cli.group import COMMAND, as_typed
 from gnas.cli.progress import count_progress
 from gnas.cli.screen import Screen
-from gnas.cli.settings import (
-    check_settings,
-    data_options,
-    resolve_settings,
-    setting_options,
-    usual_preset,
-)
-from gnas.cli.workers import check_workers, fetch
+from gnas.cli.settings import check_settings, data_options, resolve_settings, setting_options, usual_preset
 from gnas.data import NAMES, Benchmark, load
 from gnas.data.describe import describe_benchmark
 from gnas.errors import InputError
-from gnas.files import read_text
-from gnas.jobs import Runner
-from gnas.run.settings import RACE_SECONDS, Settings, read_command
+from gnas.files import check_inside, read_config, read_text, write_json
+from gnas.jobs import Runner, check_on, open_runner
+from gnas.jobs.storage import Storage
+from gnas.run import layout
+from gnas.run.folder import Reservation, check_data
+from gnas.run.settings import RACE_SECONDS, Settings, read_command, read_settings
+from gnas.run.summary import summarise_run
 from gnas.run.words import parse_duration
 from gnas.training.engine import use_deterministic
 from gnas.use.tracking import find_trackers
-from gnas.workflow import versions
-
-PATHS = ("out", "settings", "data_root")  # plain strings where Typer converts them after it fills its context
+from gnas.workflow import list_versions
 
 TOGETHER = ("search", "train")  # the commands that several processes can share
 
@@ -62,7 +59,9 @@ class PreparedRun:
     def lock_folder(self, **more: Any) -> None:
         """Reserve the folder for this run; it keeps the dataset, the settings and ``more`` options of the command."""
         options = {"dataset": self.dataset, "settings": self.settings.to_dict(), **more}
-        distributed.from_first(lambda: self.place.begin(options, versions(self.device), self.benchmark.fingerprint))
+        distributed.from_first(
+            lambda: self.place.begin(options, list_versions(self.device), self.benchmark.fingerprint)
+        )
 
 
 def prepare_run(
@@ -82,7 +81,6 @@ def prepare_run(
         recipe: a file of settings, for a new run with neither ``--preset`` nor ``--settings``.
     """
     started = time.monotonic()
-    options = {key: Path(value) if key in PATHS and value else value for key, value in options.items()}
     check_workers(options)
     dataset, device = str(options["dataset"]), choose_device(options["device"], options["deterministic"])
     first = join_processes(job, device)
@@ -102,7 +100,7 @@ def prepare_run(
     settings = resolve_settings(usual, preset, file or recipe, None, given, changes)
     words = [word.format(strategy=settings.search.strategy, seed=settings.search.seed) for word in name]
     folder = options["out"] or run_name(dataset, *words)
-    fetch(options.get("sync"), Path(folder), options["resume"], options["force"])
+    fetch_run(options.get("sync"), Path(folder), options["resume"], options["force"])
     place = distributed.from_first(lambda: Place(folder, job, options["resume"], options["force"]))
     saved = distributed.from_first(lambda: place.saved) if file is None else read_command(file)
     if saved and file is None:
@@ -161,7 +159,7 @@ def choose_device(name: str | None, deterministic: bool = False) -> torch.device
     """The requested device, or the GPU if there is one."""
     if deterministic:
         use_deterministic()
-    if distributed.launched() and torch.cuda.is_available() and name in (None, "cuda"):
+    if distributed.is_launched() and torch.cuda.is_available() and name in (None, "cuda"):
         return distributed.local_device()
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -180,11 +178,11 @@ def choose_device(name: str | None, deterministic: bool = False) -> torch.device
 
 def join_processes(job: str, device: torch.device) -> bool:
     """Join the other processes if ``torchrun`` started several; returns whether this one is the first."""
-    if distributed.launched() and job not in TOGETHER:
+    if distributed.is_launched() and job not in TOGETHER:
         raise InputError(
             f"torchrun is for {' and '.join(TOGETHER)}; gnas {job} is many runs: start it without torchrun, see --on"
         )
-    distributed.start(device)
+    distributed.join_processes(device)
     if not distributed.is_first():
         warnings.simplefilter("ignore")  # the first process shows them
     return distributed.is_first()
@@ -201,5 +199,142 @@ def describe_device(device: torch.device) -> str:
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
     threads = torch.get_num_threads()
-    together = f", {distributed.size()} processes" if distributed.size() > 1 else ""
+    together = f", {distributed.num_processes()} processes" if distributed.num_processes() > 1 else ""
     return f"{device} ({threads} thread{'s' * (threads != 1)}{together})"
+
+
+# -- workers ---------------------------------------------------------------------------------------------------------------
+
+
+def check_workers(options: Mapping[str, Any]) -> None:
+    """Refuse options that exclude each other, before anything is loaded."""
+    on, share = options.get("on"), options.get("gpus_per_job")
+    kind, _ = check_on(on, share)
+    if kind != "here" and distributed.is_launched():
+        raise InputError("--on is for many runs, torchrun for one large run: choose one of them")
+    if share and options.get("device") == "cpu":
+        raise InputError("--gpus-per-job cannot be used with --device cpu")
+
+
+def fetch_run(url: str | None, folder: Path, resume: bool, force: bool) -> None:
+    """Copy the run at the URL to ``folder``, which is older. Refuse to replace a run without ``--force``."""
+    if url is not None:
+        distributed.from_first(lambda: _fetch(Storage(url), folder, resume, force))
+
+
+def _fetch(storage: Storage, folder: Path, resume: bool, force: bool) -> None:
+    storage.claim()  # until the command ends
+    storage.remove_shared()
+    if not storage.holds(layout.CONFIG):
+        return
+    if force:
+        for name in layout.OWN_NAMES:
+            storage.remove(name)
+    elif resume:
+        storage.pull("", folder)
+    else:
+        storage.release()
+        raise InputError(f"{storage.url} already holds a run; --resume resumes it, --force replaces it")
+
+
+@contextlib.contextmanager
+def open_workers(prepared: PreparedRun, options: Mapping[str, Any]) -> Iterator[PreparedRun]:
+    """Inside, the command has a runner: the workers that ``--on`` names, by default this process."""
+    on, share, sync = (options.get(name) for name in ("on", "gpus_per_job", "sync"))
+    with prepared.screen.waiting("starting workers") if on not in (None, "here") else contextlib.nullcontext():
+        runner = open_runner(prepared.folder, on, gpus_per_job=share, device=prepared.device, sync=sync)
+    if description := getattr(runner.pool, "description", ""):
+        prepared.screen.pair("ray", description)
+    try:
+        with runner:
+            yield replace(prepared, runner=runner)
+    finally:
+        if prepared.folder.is_dir():
+            runner.push_own_files()
+        if runner.storage is not None:
+            runner.storage.release()
+
+
+# -- the folder -------------------------------------------------------------------------------------------------------
+
+
+class Place:
+    """A run folder before the work begins."""
+
+    def __init__(self, folder: Path, job: str, resume: bool, force: bool) -> None:
+        self.folder, self.job, self.force = folder, job, force
+        if resume and force:
+            raise InputError("give --resume or --force, not both")
+        known = layout.is_run(folder)
+        if known:
+            check_inside(folder)
+        self.resumed = resume and known
+        if folder.is_file():
+            raise InputError(f"{folder} is a file; --out names a folder")
+        if known and not (resume or force):
+            raise self._refusal()
+        if not known and folder.is_dir() and {path.name for path in _visible(folder)} - set(layout.OWN_NAMES):
+            raise InputError(f"{folder} is not empty and not a run folder; choose another with --out")
+        found = summarise_run(folder).job if known else job
+        if resume and found != job:
+            raise InputError(f"{folder} holds the run of a gnas {found}; resume it with that command")
+        if known and layout.is_locked(folder):
+            raise InputError(f"{folder}: another process is working in this run folder")
+
+    @property
+    def saved(self) -> dict[str, Any]:
+        """The options of the resumed command: its settings, those of the data among them."""
+        file = self.folder / layout.COMMAND
+        if not self.resumed:
+            return {}
+        if not file.exists():  # started from Python
+            return {"settings": read_settings(self.folder / layout.CONFIG)} if self.job == "search" else {}
+        try:
+            return read_command(file)
+        except InputError as error:
+            raise InputError(f"{error}; remove it and name the settings with --settings") from None
+
+    def begin(self, options: dict[str, Any], versions: dict[str, str], fingerprint: str | None = None) -> None:
+        """Clear what is to be replaced, and save how the run was started and by which versions.
+
+        A resumed run with another ``fingerprint`` of its data is refused before anything is written.
+        """
+        self.reservation = Reservation(self.folder)  # of two commands that start at once, one clears and writes
+        if self.resumed:
+            check_data(self.folder, read_config(self.folder / layout.CONFIG), fingerprint)
+        elif not self.force and layout.is_run(self.folder):
+            raise self._refusal()
+        if self.force:
+            clear_run(self.folder)
+        remove_temporary_files(self.folder)
+        layout.remove_shared(self.folder)
+        if not self.resumed:
+            words = {"command": as_typed(COMMAND.get()), "job": self.job, **options}
+            write_json(self.folder / layout.COMMAND, words)
+        write_json(self.folder / "versions.json", versions)
+
+    def _refusal(self) -> InputError:
+        return InputError(f"{self.folder} already holds a run; --resume resumes it, --force replaces it")
+
+
+def clear_run(folder: Path) -> None:
+    """Remove what runs write into their folder, and nothing else."""
+    for path in layout.own_paths(folder):
+        layout.remove_path(path)
+
+
+def remove_temporary_files(folder: Path) -> None:
+    """Remove files that a killed process did not write to the end: those that ``write_atomic`` would have renamed."""
+    for path in folder.rglob(".*"):
+        if layout.TEMPORARY.fullmatch(path.name) and path.is_file():
+            path.unlink()
+
+
+def _visible(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if not path.name.startswith(".")]
+
+
+def run_name(dataset: str, *words: str) -> Path:
+    """The default folder: the same for the same command."""
+    name = Path(dataset).stem if Path(dataset).suffix else Path(dataset).name
+    return Path("runs") / "-".join(re.sub(r"[^\w.]+", "-", word).strip("-.") or "data" for word in (name, *words))

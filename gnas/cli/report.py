@@ -1,65 +1,31 @@
-"""``gnas report`` and ``gnas draw``: pages and pictures from what is in a run folder; nothing is computed."""
+"""``gnas report``, ``watch`` and ``draw``: pages and pictures from what is in a run folder; nothing is computed."""
 
 from __future__ import annotations
 
+import time
+import webbrowser
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from gnas.cli import options as o
+from gnas.cli.options import Options
 from gnas.cli.screen import Screen
 from gnas.errors import InputError
 from gnas.files import check_target
 from gnas.run.summary import summarise_run
 
-EXAMPLES = {
-    "report": (
-        "gnas report runs/cluster-mini-single-level-seed0",
-        "gnas report runs/zinc-single-level-seed0 --watch",
-        "gnas report runs/zinc-random-seed0 runs/zinc-evolution-seed0 --out comparison.html",
-    ),
-    "watch": (
-        "gnas watch runs/molecules-race-seed0",
-        "gnas watch runs/zinc-single-level-seed0 --until-finished --port 8000",
-    ),
-    "draw": (
-        "gnas draw runs/cluster-mini-single-level-seed0",
-        "gnas draw genotype.yaml -o architecture.png",
-        "gnas draw runs/molecules-race-seed0 --race -o race.svg",
-        r"gnas draw --formula '\[identity | dense(sum(dense))]' -o gatedgcn.svg",
-    ),
-}
 
-
-def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; several are compared.")],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Default: RUN/report.html; of several runs comparison.html."),
-    ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Write it again while the run continues; the page reloads itself.")
-    ] = False,
-    pictures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also write every plot of the run as SVG and PNG here.")
-    ] = None,
-    force: o.Overwrite = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Write the report of a run as one HTML file, or of several runs beside each other."""
-    screen = Screen(as_json, quiet)
+def report(options: Options, screen: Screen) -> None:
+    """Write the page of one run, or one that compares several."""
+    runs, out, pictures = options.runs, options.out, options.pictures
     if pictures is not None and len(runs) > 1:
         raise InputError("--pictures writes the plots of one run; name one")
-    if watch and len(runs) > 1:
+    if options.watch and len(runs) > 1:
         raise InputError("--watch follows one run; name one")
     for folder in runs:
         summarise_run(folder)
     if out is None and len(runs) > 1:
         out = Path("comparison.html")
-    refuse_existing(out, force)
-    path = follow(screen, runs[0], out) if watch else write(screen, runs, out)
+    refuse_existing(out, options.overwrite)
+    path = follow_run(screen, runs[0], out) if options.watch else write_page(screen, runs, out)
     screen.pair("report", str(path))
     saved: list[str] = []
     if pictures is not None:
@@ -70,7 +36,7 @@ def report(
     screen.result({"runs": [str(folder) for folder in runs], "report": str(path), "pictures": saved})
 
 
-def write(screen: Screen, runs: list[Path], out: Path | None) -> Path:
+def write_page(screen: Screen, runs: list[Path], out: Path | None) -> Path:
     """The page of one run, or one that compares several."""
     with screen.waiting("writing"):
         from gnas.report.html import compare_report, write_report
@@ -78,9 +44,9 @@ def write(screen: Screen, runs: list[Path], out: Path | None) -> Path:
         return write_report(runs[0], out=out) if len(runs) == 1 else compare_report(runs, out or Path())
 
 
-def follow(screen: Screen, folder: Path, out: Path | None) -> Path:
+def follow_run(screen: Screen, folder: Path, out: Path | None) -> Path:
     """Keep the report of a running job up to date until it is finished, or Ctrl-C."""
-    from gnas.report.html import watch
+    from gnas.report.html import watch as keep_report
     from gnas.run.folder import stop_on_interrupt
 
     written: list[Path] = []
@@ -91,74 +57,38 @@ def follow(screen: Screen, folder: Path, out: Path | None) -> Path:
         written.append(path)
 
     with stop_on_interrupt() as stop:
-        return watch(folder, out=out, should_stop=lambda: bool(stop), on_write=on_write)
+        return keep_report(folder, out=out, should_stop=lambda: bool(stop), on_write=on_write)
 
 
-def watch_run(
-    run: o.RunFolder,
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Default: any free one.")] = 0,
-    until_finished: Annotated[bool, typer.Option("--until-finished", help="End when the run is finished.")] = False,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Follow a run on a local page: the leaders' curves, what was dropped, the architecture, the time left.
-
-    Only this machine can open the page, and only at the address that is printed. The run folder is read, not written.
-    """
-    import time
-    import webbrowser
-
+def watch(options: Options, screen: Screen) -> None:
+    """Serve a page of a run until it is finished, or Ctrl-C."""
     from gnas.report.live import LiveServer
     from gnas.run.folder import stop_on_interrupt
 
-    screen = Screen(as_json, quiet)
+    run = options.run
     summarise_run(run)
-    with stop_on_interrupt() as stop, LiveServer(run, port) as live:
+    with stop_on_interrupt() as stop, LiveServer(run, options.port) as live:
         screen.pair("watch", f"{live.address} (Ctrl-C ends)")
         screen.result({"run": str(run), "address": live.address})
-        if browser and screen.live:
+        if options.browser and screen.live:
             webbrowser.open(live.address)
         ended: float | None = None
         while not stop and (ended is None or (time.monotonic() - ended < 3 and live.shown != "finished")):
-            if until_finished and ended is None and live.state()["state"] == "finished":
+            if options.until_finished and ended is None and live.state()["state"] == "finished":
                 ended = time.monotonic()
             time.sleep(0.2)
 
 
-def draw(
-    what: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="GENOTYPE|RUN",
-            help="A genotype file, a run folder, or one that comes with gnas, such as zinc-12.",
-            show_default=False,
-        ),
-    ] = None,
-    formula: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help="Draw a formula instead; repeated, one for each cell.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="A .svg or .png file. Default: RUN/genotype.svg, or FILE.svg."
-        ),
-    ] = None,
-    title: Annotated[str, typer.Option(metavar="TEXT", help="Above the drawing.")] = "",
-    race: Annotated[bool, typer.Option("--race", help="Draw the race of a run as an animated .svg file.")] = False,
-    force: o.Overwrite = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Draw a found architecture: three levels a cell, a colour an operation, dead branches faded, the formula below."""
+def draw(options: Options, screen: Screen) -> None:
+    """Draw an architecture, or a race."""
+    what, formula, out = options.what, options.formula, options.out
     if (what is None) == (not formula):
         raise InputError("name a genotype file, a run folder, or a --formula")
     from gnas.cli.networks import read_formula, read_network
     from gnas.report.draw import save_drawing
 
-    screen = Screen(as_json, quiet)
-    if race:
-        _draw_race(screen, what, out, force)
+    if options.race:
+        _draw_race(screen, what, out, options.overwrite)
         return
     genotype = read_formula(formula, None) if formula else read_network(what or Path())
     given = out is not None
@@ -170,8 +100,8 @@ def draw(
             if what.is_dir()
             else what.with_suffix(".svg")
         )
-    refuse_existing(out, force or (not given and what is not None and what.is_dir()))
-    path = save_drawing(genotype, out, title=title)
+    refuse_existing(out, options.overwrite or (not given and what is not None and what.is_dir()))
+    path = save_drawing(genotype, out, title=options.title)
     screen.pair("drawing", str(path))
     screen.result({"drawing": str(path), "genotype": genotype.id, "formulas": list(genotype.formulas())})
 

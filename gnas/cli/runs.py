@@ -5,38 +5,21 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from gnas.cli import options as o
-from gnas.cli.options import examples
+from gnas.cli.options import Options
 from gnas.cli.screen import Screen
 from gnas.errors import InputError
-from gnas.printed import printable
+from gnas.printed import to_printable
 from gnas.run.layout import is_locked, remove_own
 from gnas.run.summary import RunSummary, list_runs, summarise_run
 from gnas.run.table import NONE, Column, Table
 
-runs_app = typer.Typer(
-    name="runs",
-    help="List, show and delete run folders.",
-    epilog=examples("gnas runs list", "gnas runs show runs/cluster-mini-single-level-seed0"),
-    invoke_without_command=True,
-)
-Root = Annotated[Path, typer.Argument(metavar="ROOT", help="Folder to look in, some levels deep.")]
 
-
-@runs_app.callback()
-def start(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-@runs_app.command("list", epilog=examples("gnas runs list", "gnas runs list /data/experiments --json"))
-def list_command(root: Root = Path("runs"), as_json: o.Json = False, quiet: o.Quiet = False) -> None:
-    """List the runs under a folder, the newest first."""
-    screen = Screen(as_json, quiet)
+def list_all(options: Options, screen: Screen) -> None:
+    """Print the runs below a folder."""
+    root = options.root
     if not root.is_dir():
         raise InputError(f"{root}: no such folder; runs are kept in runs/ of the folder gnas is started in")
     found = list_runs(root)
@@ -47,10 +30,10 @@ def list_command(root: Root = Path("runs"), as_json: o.Json = False, quiet: o.Qu
     screen.result({"root": str(root), "runs": [run.to_dict() for run in found]})
 
 
-@runs_app.command("show", epilog=examples("gnas runs show runs/cluster-mini-single-level-seed0"))
-def show_command(run: o.RunFolder, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
-    """Show one run: what was found, how good it is, how far it is."""
-    known, screen = summarise_run(run), Screen(as_json, quiet)
+def show_run(options: Options, screen: Screen) -> None:
+    """Print what a run has found."""
+    run = options.run
+    known = summarise_run(run)
     with screen.waiting("reading"):
         from gnas.cli import show
         from gnas.report.answer import describe_run
@@ -79,26 +62,20 @@ def show_command(run: o.RunFolder, as_json: o.Json = False, quiet: o.Quiet = Fal
     )
 
 
-@runs_app.command("delete", epilog=examples("gnas runs delete runs/cluster-mini-single-level-seed0"))
-def delete_command(
-    run: o.RunFolder,
-    force: Annotated[bool, typer.Option("--force", help="Do not ask.")] = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Delete a run: everything that gnas made in its folder; asks first."""
-    screen = Screen(as_json, quiet)
+def delete_run(options: Options, screen: Screen) -> None:
+    """Remove what gnas made in a run folder."""
+    run = options.run
     known = summarise_run(run)
     if run.is_symlink() or Path.cwd().resolve().is_relative_to(run.resolve()):
         raise InputError(f"{run}: a link, or the folder you are in; delete it by hand")
     if is_locked(run):
         raise InputError(f"{run}: a process is working in this run folder; stop it first")
     size, files = _size(run)
-    if not force:
+    if not options.force:
         if not sys.stdin.isatty():
             raise InputError(f"{run}: cannot ask without a terminal; use --force to delete without asking")
         question = f"delete {run} ({known.job} on {known.dataset}, {files:,} files)?"
-        typer.confirm(printable(question), abort=True, err=True)
+        typer.confirm(to_printable(question), abort=True, err=True)
     others = remove_own(run)
     left, rest = _size(run) if others else (0, 0)
     screen.pair("deleted", f"{run} ({(size - left) / 1e6:.1f} MB)")
@@ -118,7 +95,7 @@ def _table(runs: list[RunSummary], root: Path) -> Table[RunSummary]:
         Column[RunSummary]("state", "state"),
         Column[RunSummary]("depth", "depth"),
         Column[RunSummary]("test", "test", text=_test_metric),
-        Column[RunSummary]("changed", "changed", lambda changed: ago(time.time() - changed), align="left"),
+        Column[RunSummary]("changed", "changed", lambda changed: format_age(time.time() - changed), align="left"),
     )
     return Table(columns, runs)
 
@@ -134,7 +111,7 @@ def _test_metric(run: RunSummary) -> str:
     return format_metric(run.metric, run.test) + (" %" if unit(run.metric).endswith("%") else "")
 
 
-def ago(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """``5 min ago``"""
     for size, word in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:

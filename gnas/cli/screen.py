@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from gnas.printed import escape_controls, mask_secrets, printable
+from gnas.printed import escape_controls, mask_secrets, to_printable
 
 WIDTH = 110  # where the output is not a terminal
 _WHOLE_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
@@ -42,7 +42,7 @@ class Screen:
         """Print for people."""
         if self.talks:
             for part in parts:
-                text = printable(part) if isinstance(part, str) else part
+                text = to_printable(part) if isinstance(part, str) else part
                 self.out.print(text, style=style, soft_wrap=isinstance(part, str | Text))
 
     def pair(self, name: str, value: str, style: str = "") -> None:
@@ -53,7 +53,7 @@ class Screen:
         """Print lines of a word and a text, with a name before the first. Long lines are wrapped and indented."""
         if not self.talks:
             return
-        name, lines = printable(name), [(printable(word), printable(text)) for word, text in lines]
+        name, lines = to_printable(name), [(to_printable(word), to_printable(text)) for word, text in lines]
         width = max((len(word) for word, text in lines if text), default=0)
         for number, (word, text) in enumerate(lines):
             head = f"{'' if number else name:<8} "
@@ -81,7 +81,7 @@ class Screen:
     def result(self, value: Any) -> None:
         """Print the JSON object of ``--json``."""
         if self.as_json:
-            print(json.dumps(finite(value), indent=2, default=str), file=sys.stdout, flush=True)
+            print(json.dumps(to_json_numbers(value), indent=2, default=str), file=sys.stdout, flush=True)
 
 
 class _SafeConsole(Console):
@@ -99,21 +99,21 @@ def _console(stderr: bool) -> Console:
     return console
 
 
-def finite(value: Any) -> Any:
+def to_json_numbers(value: Any) -> Any:
     """The same value in JSON's own numbers: what is not finite becomes null. Secrets are masked."""
     if isinstance(value, dict):
-        return {str(name): finite(item) for name, item in value.items()}
+        return {str(name): to_json_numbers(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
+        return [to_json_numbers(item) for item in value]
     if isinstance(value, str):
         return mask_secrets(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def cells(formulas: Sequence[str]) -> list[tuple[str, str]]:
+def number_cells(formulas: Sequence[str]) -> list[tuple[str, str]]:
     """Names and formulas; equal neighbours share a line.
 
-    >>> cells(("mean", "mean", "sum"))
+    >>> number_cells(("mean", "mean", "sum"))
     [('cells 1-2', 'mean'), ('cell 3', 'sum')]
     """
     groups: list[tuple[int, int, str]] = []

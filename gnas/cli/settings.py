@@ -11,11 +11,11 @@ import torch
 from gnas import distributed
 from gnas.data.benchmarks import PUBLISHED
 from gnas.errors import InputError
-from gnas.model.baselines import HAND_MADE, check_name
+from gnas.model.baselines import HAND_MADE, check_baseline
 from gnas.model.operations import OPERATIONS
 from gnas.plugins import check_plugin
 from gnas.run.settings import Settings, default_preset, is_setting, read_settings
-from gnas.workflow import chosen_strategy, train_config
+from gnas.workflow import strategy_from_settings, train_config
 
 
 def usual_preset(job: str, dataset: str, device: torch.device, given: Mapping[str, Any]) -> tuple[str, str]:
@@ -24,7 +24,7 @@ def usual_preset(job: str, dataset: str, device: torch.device, given: Mapping[st
     A search is a race, unless it names another strategy or the epochs of one, or ``torchrun`` started it.
     """
     strategy = given.get("strategy")
-    alone = strategy == "race" or not distributed.launched()
+    alone = strategy == "race" or not distributed.is_launched()
     usual = default_preset(given) if job == "search" and alone else "fast"
     if dataset not in PUBLISHED:
         if strategy is None and given.get("search_epochs") is not None and job == "search":
@@ -81,7 +81,7 @@ def baseline_names(text: str) -> tuple[str, ...]:
     if text.strip() in ("all", "none", ""):
         return tuple(HAND_MADE) if text.strip() == "all" else ()
     names = dict.fromkeys(text.replace(",", " ").split())
-    return tuple(map(check_name, names))
+    return tuple(map(check_baseline, names))
 
 
 def with_changes(settings: Settings, changes: Sequence[str]) -> Settings:
@@ -116,10 +116,10 @@ def data_options(
 
 def check_settings(settings: Settings) -> None:
     """Raise an error for settings that would fail only later: after the data are loaded, or after the search."""
-    chosen_strategy(settings)
+    strategy_from_settings(settings)
     train_config(settings)
     for name in settings.training.baselines:
-        check_name(name)
+        check_baseline(name)
     settings.space.search_space()
     for name in (*settings.space.filters, *settings.space.aggregators):
         if name != "zero":

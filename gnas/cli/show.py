@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gnas.arch.architecture import Architecture, describe_stack
-from gnas.cli.screen import Screen, cells
+from gnas.cli.screen import Screen, number_cells
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.table import Table
 from gnas.run.words import count, direction, duration, format_metric, unit
@@ -45,7 +45,7 @@ def show_network(screen: Screen, architecture: Architecture, title: str = "found
 def list_parts(architecture: Architecture) -> list[tuple[str, str]]:
     """The formulas of the cells, and what is around them, each with its name."""
     around = describe_stack(architecture)
-    return [*cells(architecture.formulas()), *([("around", around)] if around else [])]
+    return [*number_cells(architecture.formulas()), *([("around", around)] if around else [])]
 
 
 def list_next_steps(folder: str) -> list[list[str]]:

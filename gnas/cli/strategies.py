@@ -4,31 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gnas.cli import show
-from gnas.cli.job import working, write_report
-from gnas.cli.screen import Screen
-from gnas.compare.budget import SearchBudget
-from gnas.compare.strategies import compare_strategies
+from gnas.cli.job import finish_job, job_progress
+from gnas.cli.options import Options
+from gnas.cli.prepare import PreparedRun
+from gnas.compare.strategies import SearchBudget, compare_strategies
 from gnas.errors import InputError
 from gnas.plugins import check_plugin
 from gnas.report import plots
-from gnas.run.folder import Run, plain
+from gnas.run.folder import Run, plain_config
+from gnas.run.settings import Settings
 from gnas.strategies import STRATEGIES, SearchStrategy
 from gnas.strategies.base import SearchProblem
 from gnas.strategies.trial import TrialSettings
 from gnas.training.stages import Stage
-from gnas.workflow import chosen_strategy, write_data
-
-if TYPE_CHECKING:
-    from gnas.cli.prepare import PreparedRun
-    from gnas.run.settings import Settings
-    from gnas.run.strategy_curves import StrategyComparison
+from gnas.workflow import strategy_from_settings, write_data
 
 ALL = tuple(name for name, make in STRATEGIES.items() if isinstance(make, type))  # darts1 and darts2 are darts
 SEEDS = "0,1,2"
 TRIAL_EPOCHS, DERIVATIONS = 10, 4
+OWN = ("budget_epochs", "trial_epochs", "derivations")  # the options that only a comparison of strategies has
 
 
 @dataclass(frozen=True)
@@ -51,12 +47,11 @@ class Asked:
         return Asked(**merged)
 
 
-def refuse(**options: object) -> None:
+def refuse_options(options: Options, *names: str) -> None:
     """An error for options that mean nothing with, or without, ``--strategies``."""
-    for name, value in options.items():
-        if value:
-            ours = name in ("budget_epochs", "trial_epochs", "derivations")
-            raise InputError(f"--{name.replace('_', '-')} is {'only' if ours else 'not'} for --strategies")
+    for name in names:
+        if options[name]:
+            raise InputError(f"--{name.replace('_', '-')} is {'only' if name in OWN else 'not'} for --strategies")
 
 
 def strategy_names(text: str) -> tuple[str, ...]:
@@ -76,12 +71,12 @@ def search_budget(settings: Settings, asked: Asked) -> SearchBudget:
     )
 
 
-def chosen_strategies(names: Sequence[str], settings: Settings, budget: SearchBudget) -> dict[str, SearchStrategy]:
+def make_strategies(names: Sequence[str], settings: Settings, budget: SearchBudget) -> dict[str, SearchStrategy]:
     """The strategies with these names and their options. An option that the budget decides is an error."""
     settings = settings.changed({"search_epochs": budget.search_epochs})
     found = {}
     for name in names:
-        found[name] = budget.given_to(chosen_strategy(settings, name))
+        found[name] = budget.given_to(strategy_from_settings(settings, name))
         for key, value in settings.search.options_for(name).items():
             decided = getattr(found[name], key, value)
             if decided != (tuple(value) if isinstance(value, list) else value):
@@ -97,7 +92,7 @@ def run_strategies(prepared: PreparedRun, asked: Asked, usual_seeds: bool) -> No
     split, task = (benchmark.train, benchmark.val), benchmark.task
     problem = SearchProblem(*split, task, settings.space.search_space(), settings.space.channels, settings.space.cells)
     budget = search_budget(settings, asked).for_problem(problem)
-    strategies = chosen_strategies(asked.names, settings, budget)
+    strategies = make_strategies(asked.names, settings, budget)
     prepared.lock_folder(strategies={**asdict(asked), "names": list(asked.names)})
     config = {
         "job": "compare",
@@ -105,10 +100,10 @@ def run_strategies(prepared: PreparedRun, asked: Asked, usual_seeds: bool) -> No
         "cells": settings.space.cells,
         "channels": settings.space.channels,
     }
-    config = plain({**config, "space": settings.space.search_space(), "search_budget": budget})
+    config = plain_config({**config, "space": settings.space.search_space(), "search_budget": budget})
     with Run(prepared.folder, config, resume=prepared.place.resumed) as run:
         write_data(run, benchmark)
-        with working(prepared, stages(strategies, budget, settings.training.seeds)) as work:
+        with job_progress(prepared, plan_stages(strategies, budget, settings.training.seeds)) as how:
             comparison = compare_strategies(
                 benchmark,
                 strategies,
@@ -118,24 +113,20 @@ def run_strategies(prepared: PreparedRun, asked: Asked, usual_seeds: bool) -> No
                 space=problem.space,
                 channels=problem.channels,
                 num_cells=problem.num_cells,
-                device=prepared.device,
-                on_epoch=work.on_epoch,
-                should_stop=work.should_stop,
-                runner=prepared.runner,
+                **how,
             )
         picture = plots.best_so_far(comparison)
         pictures = [plots.save_plot(picture, prepared.folder / f"strategies.{kind}") for kind in ("svg", "png")]
         run.write_json("result", {"strategies": comparison.to_dict()["rows"]})
-    show_strategies(screen, comparison)
-    report = write_report(prepared.folder)
-    screen.pair("tables", f"{prepared.folder}/ strategies.csv, strategies.json, strategies.md")
-    screen.pair("figure", ", ".join(map(str, pictures)))
-    show.show_next_steps(screen, report)
-    facts = {"run": str(prepared.folder), "device": str(prepared.device), **comparison.to_dict()}
-    screen.result({**facts, "report": report})
+    table = comparison.table()
+    screen.say(table.to_rich())
+    screen.say(f" {comparison.dataset}: {table.caption}", style="dim")
+    facts = {"device": str(prepared.device), **comparison.to_dict()}
+    tables = f"{prepared.folder}/ strategies.csv, strategies.json, strategies.md"
+    finish_job(prepared, facts, tables=tables, figure=", ".join(map(str, pictures)))
 
 
-def stages(strategies: Mapping[str, SearchStrategy], budget: SearchBudget, seeds: Sequence[int]) -> list[Stage]:
+def plan_stages(strategies: Mapping[str, SearchStrategy], budget: SearchBudget, seeds: Sequence[int]) -> list[Stage]:
     """A stage for each search: trials, or epochs of a supernet and then the networks derived from it."""
     steps = budget.search_epochs + budget.derivations
     kinds = {True: (budget.trials, 1, "trial"), False: (steps, 1, "step")}
@@ -144,10 +135,3 @@ def stages(strategies: Mapping[str, SearchStrategy], budget: SearchBudget, seeds
         for seed in seeds
         for name, one in strategies.items()
     ]
-
-
-def show_strategies(screen: Screen, comparison: StrategyComparison) -> None:
-    """Rows from best to worst."""
-    table = comparison.table()
-    screen.say(table.to_rich())
-    screen.say(f" {comparison.dataset}: {table.caption}", style="dim")

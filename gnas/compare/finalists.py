@@ -19,8 +19,7 @@ from gnas import distributed
 from gnas.arch.hand_made import HandMade
 from gnas.compare.networks import Candidate, Training, make_row
 from gnas.data.benchmark import Benchmark
-from gnas.files import copy_folder, dump_config, write_atomic
-from gnas.formats import add_format
+from gnas.files import add_format, copy_folder, dump_config, write_atomic
 from gnas.run import checkpoint
 from gnas.run.folder import Run
 from gnas.run.layout import CONFIG, GENOTYPE, RESULT, TRAINED, WEIGHTS, list_networks, list_trainings

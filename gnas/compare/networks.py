@@ -26,7 +26,7 @@ from gnas.run.models import describe_model
 from gnas.run.protocol import TrainConfig
 from gnas.training.loop import Record
 from gnas.training.prediction import predict_splits
-from gnas.training.stages import shown, train_stages
+from gnas.training.stages import show_progress, train_stages
 from gnas.training.train import TrainResult, train_seeds
 
 TRAINED = ("test", "val", "num_weights", "seconds", "epochs")  # every result of a training has these
@@ -142,7 +142,7 @@ def compare(
         should_stop: Once it returns True, the state is saved and ``Interrupted`` is raised.
         runner: Workers with a root at or above ``folder``; by default this process.
 
-    >>> entries = [hand_made(name, benchmark, num_layers=4) for name in ("gcn", "gin")]  # doctest: +SKIP
+    >>> entries = [make_baseline_candidate(name, benchmark, num_layers=4) for name in ("gcn", "gin")]  # doctest: +SKIP
     >>> compare(benchmark, entries, TrainConfig(), (41, 95), Path("runs/both"))  # doctest: +SKIP
     """
     _check_seeds(seeds)
@@ -153,7 +153,9 @@ def compare(
     groups = _group_by_network(missing) if runner.in_process else [[one] for one in missing]
     jobs = [_make_job(group, runner) for group in groups]
     names = [one.name for one in candidates]
-    with shown(on_epoch, lambda: train_stages(names, config.epochs, len(seeds)), benchmark.task.metric) as on_epoch:
+    with show_progress(
+        on_epoch, lambda: train_stages(names, config.epochs, len(seeds)), benchmark.task.metric
+    ) as on_epoch:
         for group, done in zip(groups, runner.results(jobs, on_epoch=on_epoch, should_stop=should_stop), strict=True):
             results |= {(one.candidate.name, one.seed): result for one, result in zip(group, done, strict=True)}
     rows = [make_row(one, [results[one.name, seed] or {} for seed in seeds]) for one in candidates]

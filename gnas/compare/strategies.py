@@ -25,20 +25,105 @@ import torch
 from gnas.arch.architecture import Architecture
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
-from gnas.compare.budget import SearchBudget
 from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
 from gnas.jobs import Job, Runner, Work
 from gnas.model.stage import OperationTypes
-from gnas.run.folder import Run, plain
+from gnas.run.folder import Run, plain_config
 from gnas.run.layout import RESULT, is_finished, strategy_folder
 from gnas.run.strategy_curves import Point, StrategyComparison, read_points
-from gnas.strategies import SearchResult, SearchStrategy
+from gnas.strategies import GraphNAS, SearchResult, SearchStrategy
 from gnas.strategies.base import SearchContext, SearchProblem, finished_search
+from gnas.strategies.evolution import Evolution
 from gnas.strategies.gradient import GradientSettings
+from gnas.strategies.race import Race
 from gnas.strategies.trial import TrialSettings
 from gnas.strategies.trials import ListedTrials
+from gnas.strategies.weights import most_weights
 from gnas.training.loop import Record
+
+
+@dataclass(frozen=True)
+class SearchBudget:
+    """What every strategy may spend, and how every network is trained before it is judged.
+
+    Args:
+        epochs: Epochs of each strategy, of supernets and of networks together.
+        trial_epochs: Epochs of a network before it is judged.
+        derivations: Networks that are derived from a supernet, at equal distances.
+        batch_size, lr, precision: Of these trainings.
+        max_weights: Where a strategy chooses widths; 0: as many as the heaviest network of the space has.
+
+    >>> from gnas.compare.strategies import SearchBudget
+    >>> SearchBudget(epochs=100, trial_epochs=10).trials
+    10
+    """
+
+    epochs: int = 100
+    trial_epochs: int = 10
+    derivations: int = 4
+    batch_size: int = 128
+    lr: float = 1e-3
+    precision: str = "tf32"
+    max_weights: int = 0  # where a strategy chooses widths; 0: as many as the heaviest network of the space has
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "trial_epochs", "derivations", "batch_size"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} of the budget is {getattr(self, name)!r}; it must be at least 1")
+        if self.search_epochs < self.derivations:
+            least = self.derivations * (self.trial_epochs + 1)
+            raise InputError(
+                f"a budget of {self.epochs} epochs is too small for {self.derivations} derived networks of "
+                f"{self.trial_epochs} epochs each and a search before them; give at least {least} epochs"
+            )
+
+    @property
+    def trials(self) -> int:
+        """How many networks a strategy by trials can afford."""
+        return self.epochs // self.trial_epochs
+
+    @property
+    def search_epochs(self) -> int:
+        """How many epochs a gradient strategy has for its supernet."""
+        return self.epochs - self.derivations * self.trial_epochs
+
+    def trial_settings(self) -> TrialSettings:
+        """How one network is trained."""
+        return TrialSettings(self.trials, self.trial_epochs, self.batch_size, self.lr, precision=self.precision)
+
+    def given_to(self, strategy: SearchStrategy) -> SearchStrategy:
+        """The strategy with this budget; one of another kind keeps its own settings.
+
+        Evolution's population is at most half of its trials: a larger one would draw at random all the time.
+        """
+        changes: dict[str, Any] = {}
+        if isinstance(strategy, TrialSettings):
+            own = asdict(self.trial_settings())
+            changes = {**own, "max_epochs": self.epochs, "max_seconds": strategy.max_seconds}
+        if isinstance(strategy, Evolution):
+            population = min(strategy.population, max(self.trials // 2, 1))
+            changes |= {"population": population, "sample": min(strategy.sample, population)}
+        if isinstance(strategy, GraphNAS) and self.max_weights:
+            changes |= {"max_weights": min(strategy.max_weights, self.max_weights)}
+        if isinstance(strategy, Race):
+            changes |= {"training": None, "max_weights": strategy.max_weights or self.max_weights}
+        if isinstance(strategy, GradientSettings):
+            changes = {"epochs": self.search_epochs, "searches": 1}  # one search at a time
+        return replace(strategy, **changes) if changes else strategy  # type: ignore[type-var]
+
+    def rule(self) -> str:
+        """How the points were made, in words."""
+        return (
+            f"Each strategy spent up to {self.epochs} epochs. Every network was trained from scratch for "
+            f"{self.trial_epochs} epochs (batch {self.batch_size}, rate {self.lr:g}) and judged by validation; strategies "
+            f"with a supernet trained it for {self.search_epochs} epochs, and {self.derivations} networks derived on the "
+            "way. An epoch of a supernet is other work than one of a network: compare seconds too."
+        )
+
+    def for_problem(self, problem: SearchProblem) -> SearchBudget:
+        """This budget with its ``max_weights`` known."""
+        return self if self.max_weights else replace(self, max_weights=most_weights(problem))
 
 
 def compare_strategies(
@@ -96,7 +181,7 @@ def compare_strategies(
     for seed in seeds:  # before strategies: other work of the machine, if any, then slows all of them alike
         for name, strategy in strategies.items():
             chosen = budget.given_to(strategy)
-            config = plain({"job": "search", **about, "search_budget": budget, "strategy": chosen, "seed": seed})
+            config = plain_config({"job": "search", **about, "search_budget": budget, "strategy": chosen, "seed": seed})
             place = strategy_folder(folder, name, seed)
             results[name, seed] = _read_result(place, config)
             if results[name, seed] is None:
@@ -216,7 +301,7 @@ class Moment:
     architecture: Architecture
 
 
-def moments(result: SearchResult, count: int) -> list[Moment]:
+def find_moments(result: SearchResult, count: int) -> list[Moment]:
     """Up to ``count`` moments, evenly spread, the end among them; a search that keeps no genotypes has its end only."""
     history = [record for record in result.history if record.get("genotype")]
     stops = dict.fromkeys(round(len(history) * part / count) for part in range(1, count))
@@ -229,7 +314,7 @@ def derive_networks(
     result: SearchResult, problem: SearchProblem, budget: SearchBudget, context: SearchContext
 ) -> tuple[list[Record], Architecture]:
     """A record for each moment of a search, its cost that of the search and of all networks trained by then; the best."""
-    found = moments(result, budget.derivations)
+    found = find_moments(result, budget.derivations)
     given = {moment.architecture.id: moment.architecture for moment in found}
     trials = ListedTrials(list(given.values()), budget.trial_settings(), problem, context)
     best = trials.search("derived").genotype

@@ -13,8 +13,7 @@ import torch
 
 from gnas.errors import InputError
 from gnas.jobs.job import Job, JobsFailed, Lazy, Outcome, Work
-from gnas.jobs.pools import InProcess, Pool
-from gnas.jobs.runner import Runner
+from gnas.jobs.runner import InProcess, Pool, Runner
 from gnas.jobs.storage import Storage
 
 __all__ = ["Job", "JobsFailed", "Lazy", "Outcome", "Runner", "Storage", "Work", "check_on", "open_runner"]

@@ -19,7 +19,7 @@ from gnas.arch.genotype import Genotype
 from gnas.arch.graphnas import GraphNASArchitecture
 from gnas.data.storage import read_graphs
 from gnas.errors import InputError, choose
-from gnas.files import short
+from gnas.files import shorten
 from gnas.graph import GraphSet
 from gnas.model.network import GraphModule
 from gnas.run import checkpoint
@@ -47,10 +47,10 @@ CLASSES = {
     "GraphNAS": "gnas.strategies.graphnas",
     "Race": "gnas.strategies.race",
     "RaceCandidate": "gnas.strategies.candidate",
-    "SearchBudget": "gnas.compare.budget",
+    "SearchBudget": "gnas.compare.strategies",
     "Candidate": "gnas.compare.networks",
-    "Source": "gnas.paper.scale",
-    "Scale": "gnas.paper.scale",
+    "Source": "gnas.paper.runs",
+    "Scale": "gnas.paper.runs",
     "Changes": "gnas.paper.runs",
     "DataRun": "gnas.paper.runs",
     "SearchRun": "gnas.paper.runs",
@@ -123,7 +123,7 @@ def decode(value: Any, find_file: Callable[[str], Path] | None = None) -> Any:
         raise
     except (TypeError, ValueError, KeyError, AttributeError, RuntimeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{short(value)} is not a value of a job ({type(error).__name__}: {reason})") from None
+        raise InputError(f"{shorten(value)} is not a value of a job ({type(error).__name__}: {reason})") from None
 
 
 def _decode_class(content: Any, find_file: Callable[[str], Path] | None) -> Any:
@@ -140,7 +140,7 @@ def _decode_network(content: Any, find_file: Callable[[str], Path] | None) -> Gr
 
 def _find(name: Any, find_file: Callable[[str], Path] | None) -> Path:
     if find_file is None:
-        raise InputError(f"{short(name)} is a file, and a result has none")
+        raise InputError(f"{shorten(name)} is a file, and a result has none")
     return find_file(name)
 
 

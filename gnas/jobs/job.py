@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from gnas.errors import InputError, RunError
-from gnas.files import short
+from gnas.files import shorten
 from gnas.run.folder import Run
 
 Record = dict[str, Any]
@@ -52,7 +52,7 @@ class Job:
 
     def __post_init__(self) -> None:
         if self.function not in FUNCTIONS:
-            raise InputError(f"a job cannot call {short(self.function)!r}; it can call: {', '.join(FUNCTIONS)}")
+            raise InputError(f"a job cannot call {shorten(self.function)!r}; it can call: {', '.join(FUNCTIONS)}")
         for folder in (*self.written, *self.reads):
             check_below(folder)
 
@@ -129,7 +129,7 @@ def check_below(name: Any) -> str:
     """Return ``name`` if it is the relative path of a file or folder below the root."""
     path = PurePosixPath(name) if isinstance(name, str) else PurePosixPath("/")
     if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name or "\\" in name:
-        raise InputError(f"a job names {short(name)!r}; it must be a path below the run folder")
+        raise InputError(f"a job names {shorten(name)!r}; it must be a path below the run folder")
     return str(name)
 
 

@@ -28,8 +28,8 @@ from gnas.jobs.messages import (
     UnknownMessage,
     read_message,
 )
-from gnas.jobs.pools import Receive, Task
-from gnas.printed import printable
+from gnas.jobs.runner import Receive, Task
+from gnas.printed import to_printable
 
 # The current folder is not a place to import from: a yaml.py that lies there must not run. ``-P`` needs Python 3.11.
 WORKER = (
@@ -193,7 +193,7 @@ class _Worker:
         lines = self.log.read().decode(errors="replace").strip().splitlines()
         if code < 0:
             return f"killed by {signal.Signals(-code).name}"
-        return f"exit code {code}{': ' + printable(lines[-1][:300]) if lines else ''}"
+        return f"exit code {code}{': ' + to_printable(lines[-1][:300]) if lines else ''}"
 
     def release(self) -> None:
         self.end_input()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 
 from gnas.errors import InputError
-from gnas.files import short
+from gnas.files import shorten
 from gnas.jobs.job import Job, Record
 
 MOST_THREADS = 4096
@@ -42,7 +42,7 @@ class Order:
         try:
             torch.device(self.device)
         except RuntimeError:
-            raise InputError(f"an order names the device {short(self.device)!r}, which does not exist") from None
+            raise InputError(f"an order names the device {shorten(self.device)!r}, which does not exist") from None
 
     def job(self, arguments: dict[str, Any]) -> Job:
         """The job with its arguments decoded."""
@@ -154,7 +154,7 @@ def read_message(line: str | bytes) -> Message:
         return message
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         text = line.decode(errors="replace") if isinstance(line, bytes) else line
-        raise UnknownMessage(f"unknown message: {short(text)}") from None
+        raise UnknownMessage(f"unknown message: {shorten(text)}") from None
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -175,4 +175,4 @@ def _check_types(value: Order | Message) -> None:
         types, content = _TYPES.get(str(part.type)), getattr(value, part.name)
         wrong = types is not None and not isinstance(content, types)
         if wrong or (isinstance(content, bool) and types not in (None, (bool,))):
-            raise InputError(f"{type(value).__name__.lower()}: {part.name} is {short(content)!r}, not {part.type}")
+            raise InputError(f"{type(value).__name__.lower()}: {part.name} is {shorten(content)!r}, not {part.type}")

@@ -25,8 +25,8 @@ from gnas.jobs.codec import decode, encode
 from gnas.jobs.job import Job, Record, Work, check_below, find_function
 from gnas.jobs.messages import Began, Epoch, Failed, Finished, Message, Order, Stopped, Warned
 from gnas.jobs.storage import Storage
-from gnas.owners import Owner, this_process
-from gnas.printed import printable
+from gnas.leases import Owner, this_process
+from gnas.printed import to_printable
 from gnas.run import layout
 from gnas.run.folder import Locked
 from gnas.training.engine import use_deterministic
@@ -104,7 +104,7 @@ def _perform_order(order: Order, send: Send, should_stop: StopCheck) -> Any:
 
 def describe_error(error: Exception) -> str:
     """An error as one line: its message, and for an unexpected one its type and the function that raised it."""
-    text = printable(" ".join(str(error).split()))
+    text = to_printable(" ".join(str(error).split()))
     if isinstance(error, InputError | RunError):
         return text
     return f"{type(error).__name__}: {text} ({traceback.extract_tb(error.__traceback__)[-1].name})"
@@ -115,7 +115,7 @@ def _send_warnings(send: Send) -> Callable[..., None]:
 
     def show(message: Warning | str, category: type[Warning], filename: str, *_: Any) -> None:
         if Path(gnas.__file__).parent in Path(filename).resolve().parents:
-            send(Warned(printable(" ".join(str(message).split()))))
+            send(Warned(to_printable(" ".join(str(message).split()))))
 
     return show
 
@@ -173,7 +173,7 @@ def _at_url(
                 push()
             except Exception as error:  # every kind of storage has errors of its own; the next push may succeed
                 reason = " ".join(str(error).split())[:200]
-                warnings.warn(printable(f"{job.folder}: not pushed to {place.sync} this time ({reason})"))
+                warnings.warn(to_printable(f"{job.folder}: not pushed to {place.sync} this time ({reason})"))
             last = time.monotonic()
 
     try:

@@ -9,27 +9,26 @@ import warnings
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 import gnas
 from gnas import distributed
 from gnas.data.storage import write_graphs
-from gnas.errors import Interrupted, located
+from gnas.errors import Interrupted, name_place
 from gnas.graph import GraphSet
 from gnas.jobs.codec import Files, decode, encode
 from gnas.jobs.job import Job, JobsFailed, Lazy, Outcome, Record
 from gnas.jobs.messages import Beat, Began, Died, Epoch, Failed, Finished, Message, Order, Stopped, Warned
-from gnas.jobs.perform import PUSH_SECONDS, Place, describe_error
-from gnas.jobs.pools import InProcess, Pool, Task
+from gnas.jobs.perform import PUSH_SECONDS, Place, describe_error, perform_here
 from gnas.jobs.storage import Storage
 from gnas.model.network import GraphModule
 from gnas.run import checkpoint
 from gnas.run.layout import JOBS
-from gnas.training.loop import labelled
+from gnas.training.loop import add_labels
 
 RETRIES = 3
 MOVES = 20  # so many machines of a job may go
@@ -154,7 +153,7 @@ class Runner:
         if self.root is None:
             raise ValueError("a runner with workers needs a root folder")
         files = Files(self._share_graphs, lambda model: self._write_weights(model, job.folder))
-        with located(job.folder):
+        with name_place(job.folder):
             arguments = {name: self._encode(value, files) for name, value in job.arguments.items()}
         place = self.place
         return Order(
@@ -257,7 +256,7 @@ class _Round:
             except Exception as error:  # an argument cannot be loaded
                 self._end(key, error=describe_error(error))
                 return
-        on_epoch = labelled(self.on_epoch, **job.labels)
+        on_epoch = add_labels(self.on_epoch, **job.labels)
         self.pool.start(Task(key, job, self.runner.place, self.orders.get(key), on_epoch, self.should_stop))
 
     def _receive(self, key: int, message: Message) -> None:
@@ -317,3 +316,78 @@ class _Round:
         (root / SHARED).mkdir(parents=True, exist_ok=True)
         with open(root / SHARED / "log.jsonl", "a") as file:
             file.write(json.dumps(line) + "\n")
+
+
+Receive = Callable[[int, Message], None]  # the key of a job, and a message about it
+
+
+@dataclass(frozen=True)
+class Task:
+    """A job to start: the job itself for this process, its ``order`` for a worker."""
+
+    key: int
+    job: Job
+    place: Place
+    order: Order | None
+    on_epoch: Callable[[Record], None] | None
+    should_stop: Callable[[], bool] | None
+
+
+class Pool(Protocol):
+    """Workers. ``wait`` passes on what they send."""
+
+    @property
+    def in_process(self) -> bool:
+        """Whether jobs run in this process, so that nothing is serialised."""
+        ...
+
+    @property
+    def slots(self) -> int:
+        """Jobs that may be started before one of them has ended."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Jobs that run at the same time."""
+        ...
+
+    def start(self, task: Task) -> None:
+        """Give a job to a worker."""
+        ...
+
+    def wait(self, seconds: float, receive: Receive) -> None:
+        """Pass on messages; wait so long for the first."""
+        ...
+
+    def stop(self) -> None:
+        """End all jobs soon; those that can save their state do so."""
+        ...
+
+    def close(self) -> None:
+        """Release the workers."""
+        ...
+
+
+class InProcess:
+    """One job after the other in this process. Each gets its live arguments and checks itself whether to stop."""
+
+    in_process = True
+    slots = width = 1
+
+    def __init__(self) -> None:
+        self._next: Task | None = None
+
+    def start(self, task: Task) -> None:
+        self._next = task
+
+    def wait(self, seconds: float, receive: Receive) -> None:
+        if self._next is not None:
+            task, self._next = self._next, None
+            send = lambda message: receive(task.key, message)  # noqa: E731
+            perform_here(task.job, task.place, send, task.on_epoch, task.should_stop)
+
+    def stop(self) -> None:
+        self._next = None
+
+    def close(self) -> None:
+        pass

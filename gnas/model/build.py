@@ -63,7 +63,7 @@ def _build_graphnas(architecture: GraphNASArchitecture, task: Task, **_: Any) ->
 
 def _build_hand_made(made: HandMade, task: Task, *, dropout: float, **_: Any) -> GraphModule:
     size: dict[str, Any] = {"num_layers": made.num_layers, "channels": made.channels, "budget": made.budget}
-    return baselines.build(made.name, task, dropout=dropout, **size, **made.options)
+    return baselines.build_baseline(made.name, task, dropout=dropout, **size, **made.options)
 
 
 BUILDERS: dict[str, Callable[..., GraphModule]] = {

@@ -167,7 +167,7 @@ def safe_text(text: str) -> str:
     return " ".join(clean.encode(errors="replace").decode().split())[:200]
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """A text as Python writes it, in double quotes if possible."""
     plain = repr(text)
     return f'"{plain[1:-1]}"' if plain[0] == "'" and '"' not in plain and "\\'" not in plain else plain
@@ -187,7 +187,7 @@ def _constants(task: Task, given: InputCode) -> list[str]:
 
 def _target_constants(task: Task) -> list[str]:
     if task.kind != "regression":
-        return list_lines("LABELS = [", map(quoted, task.labels), "]") if task.labels else []
+        return list_lines("LABELS = [", map(quote_text, task.labels), "]") if task.labels else []
     if not _factors(task):
         return []
     reason = "# The network learned standardised targets."

@@ -80,7 +80,7 @@ class StackedBatchNorm(nn.Module):
             scale = self.weight * torch.rsqrt(self.running_var + self.eps)
             return h * scale + (self.bias - self.running_mean * scale)
         if distributed.norms_are_shared():
-            normal, mean, var, count = distributed.normalise(h, mask, self.eps)
+            normal, mean, var, count = distributed.normalise_over_processes(h, mask, self.eps)
             self._remember(mean, var, count)
             return normal * self.weight + self.bias
         mean, var, count = masked_moments(h, mask)

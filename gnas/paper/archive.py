@@ -25,7 +25,7 @@ try:
 except ImportError:  # not a Unix system: archives are then not locked
     fcntl = None  # type: ignore[assignment]
 
-from gnas.errors import InputError, located
+from gnas.errors import InputError, name_place
 from gnas.files import dump_config, parse_yaml, write_atomic
 from gnas.leases import FileSlot, wait_for_lease
 from gnas.run import layout
@@ -73,7 +73,7 @@ def read_small_files(folder: Path, *, trained: bool = True) -> dict[str, str]:
         for file in (part / name for name in FILES if (part / name).exists()):
             if file.name == "leaderboard.json" and not trained:
                 continue
-            with located(str(file)):
+            with name_place(str(file)):
                 text = file.read_bytes().decode(errors="replace")
                 path = file.relative_to(folder).as_posix()
                 texts[path] = _thin_history(text) if file.name == HISTORY else text
@@ -95,7 +95,7 @@ def _unpack(files: tuple[tuple[Path, int], ...]) -> tempfile.TemporaryDirectory[
         for file, _ in files:
             for path, value in _read_lines(file):
                 place = Path(target.name) / path
-                with located(str(file)):
+                with name_place(str(file)):
                     text = _to_text(path, value)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_text(text, encoding="utf-8")
@@ -125,7 +125,7 @@ def _update(file: Path, texts: Mapping[str, str]) -> None:
 
 def _read_lines(file: Path) -> Iterator[tuple[str, Any]]:
     """Paths and contents of an archive."""
-    with located(str(file)):
+    with name_place(str(file)):
         try:
             content = file.read_bytes()
             lines = (gzip.decompress(content) if file.suffix == ".gz" else content).decode().split("\n")

@@ -8,8 +8,18 @@ from dataclasses import dataclass, field, replace
 from gnas.errors import InputError, choose
 from gnas.model.baselines import budget_for
 from gnas.paper.published import DATASETS, HAND_MADE, Entry, read_published
-from gnas.paper.runs import NO_CHANGES, Changes, DataRun, DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
-from gnas.paper.scale import PAPER, Scale
+from gnas.paper.runs import (
+    NO_CHANGES,
+    PAPER,
+    Changes,
+    DataRun,
+    DepthRun,
+    PaperRun,
+    Scale,
+    SearchRun,
+    StrategiesRun,
+    TrainRun,
+)
 
 METHODS = ("gnas", *HAND_MADE, "graphnas")  # in the order of the runs: the paper's own first
 STRATEGIES = ("single-level", "darts1", "random", "evolution", "graphnas")
@@ -74,7 +84,7 @@ class Request:
         )
 
 
-def entries(item: str, request: Request) -> list[Entry]:
+def list_entries(item: str, request: Request) -> list[Entry]:
     """The requested lines of a table."""
     lines = [e for e in read_published() if e.table == item]
     if item == "table-zinc":
@@ -127,7 +137,7 @@ def runs_of(item: str, request: Request) -> Iterator[PaperRun]:
         if request.includes("zinc", "gnas", SEARCHED_DEPTH):
             yield strategies_run(request)
     elif item in ENTRIES:
-        for entry in sorted(entries(item, request), key=_order):
+        for entry in sorted(list_entries(item, request), key=_order):
             seeds = range(request.searches if entry.model == "gnas" else 1)
             yield from _with_needs(train_run(entry, request, seed) for seed in seeds)
     else:
@@ -154,7 +164,7 @@ def gnas_entry(dataset: str, depth: int) -> Entry:
     return next(e for e in read_published() if (e.dataset, e.model, e.depth) == (dataset, "gnas", depth))
 
 
-def grid(request: Request) -> list[int]:
+def list_depths(request: Request) -> list[int]:
     """Depths of the figure on depth that are requested."""
     return [depth for depth in request.scale.grid if not request.depths or depth in request.depths]
 
@@ -162,7 +172,7 @@ def grid(request: Request) -> list[int]:
 def depth_runs(request: Request) -> Iterator[DepthRun]:
     """Algorithm 1 from every depth of the grid. ZINC alone, as in the paper."""
     if request.includes("zinc", "gnas"):
-        for depth in grid(request):
+        for depth in list_depths(request):
             yield DepthRun(request.scale.sources["zinc"], depth, 0, request.scale, request.changes)
 
 
@@ -170,7 +180,7 @@ def deep_runs(request: Request) -> Iterator[TrainRun]:
     """Hand-made networks of every depth of the grid."""
     for model in HAND_MADE[1:]:
         if request.includes("zinc", model):
-            yield from (hand_made_run("zinc", model, depth, request) for depth in grid(request))
+            yield from (hand_made_run("zinc", model, depth, request) for depth in list_depths(request))
 
 
 def hand_made_run(dataset: str, model: str, depth: int, request: Request) -> TrainRun:

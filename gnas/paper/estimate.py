@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
-from gnas.cost import Workload, machine, usual_epochs
+from gnas.cost import Workload, find_machine, usual_epochs
 from gnas.data.benchmarks import find_facts
 from gnas.errors import InputError
 from gnas.paper.results import Results
-from gnas.paper.runs import DataRun, DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
-from gnas.paper.scale import Source
+from gnas.paper.runs import DataRun, DepthRun, PaperRun, SearchRun, Source, StrategiesRun, TrainRun
 
 TRIALS = 100  # of GraphNAS
 LOADING = 5.0  # seconds to load and count a dataset
@@ -32,9 +31,9 @@ class Estimator:
     def __init__(self, results: Results, device: str, runs: Iterable[PaperRun]) -> None:
         self.results, self.device = results, device
         try:
-            self.machine = machine(torch.device(device))[0]
+            self.machine = find_machine(torch.device(device))[0]
         except InputError:  # no such device was measured
-            self.machine = machine(torch.device("cpu"))[0]
+            self.machine = find_machine(torch.device("cpu"))[0]
         self.ratios = self._measure_ratios(runs)
 
     def __call__(self, run: PaperRun) -> RunTime:

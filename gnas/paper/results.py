@@ -16,8 +16,7 @@ from gnas.errors import InputError
 from gnas.files import is_number, read_text
 from gnas.paper.archive import unpack_archive
 from gnas.paper.published import read_published
-from gnas.paper.runs import NO_CHANGES, DataRun, DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
-from gnas.paper.scale import SEEDS
+from gnas.paper.runs import NO_CHANGES, SEEDS, DataRun, DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
 from gnas.run import layout
 from gnas.run.record import (
     RoundRecord,
@@ -30,7 +29,7 @@ from gnas.run.record import (
 )
 from gnas.run.strategy_curves import StrategyComparison
 from gnas.strategies import SearchResult
-from gnas.workflow import as_built
+from gnas.workflow import with_chosen_output
 
 FIGURES = ("test", "val", "num_weights", "epochs", "seconds")  # the result of a training must have them
 ROWS = "baselines.csv"  # rows of hand-made networks without run folders
@@ -158,7 +157,7 @@ class Results:
         search = None if run.of is None else self.find_search(run.of)
         if run.of is not None and search is None:
             return {}
-        network = None if search is None else as_built(search.architecture, run.settings())
+        network = None if search is None else with_chosen_output(search.architecture, run.settings())
         results: SeedResults = {}
         for folder in (folder for name in self.training_folders(run) for folder in self.run_folders(name)):
             results = _read_trainings(folder, run.model, network) | results
@@ -203,7 +202,9 @@ class Results:
         search, (_, *shared) = self.find_search(run.of), self.training_folders(run)
         for folder in (folder for name in shared for folder in self.run_folders(name)):
             for network in _read_networks(folder, run.model):
-                if search is not None and network.architecture == as_built(search.architecture, run.settings()):
+                if search is not None and network.architecture == with_chosen_output(
+                    search.architecture, run.settings()
+                ):
                     key = Path(run.folder).name, network.architecture.id  # both folders hold seeds of one network
                     seconds = search.result.get("seconds")  # of all searches of Algorithm 1, not only of the last
                     first = merged.get(key, replace(network, search_seconds=seconds))

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gnas.arch.genotype import Genotype
+from gnas.arch.operation import AGGREGATORS, PAPER_AGGREGATORS
 from gnas.data.benchmarks import find_facts
 from gnas.model.task import decimals
-from gnas.paper.catalogue import ENTRIES, SEARCHED_DEPTH, Request, depth_runs, entries, standard_run, strategies_run
-from gnas.paper.findings import check_findings, count_operations
+from gnas.paper.catalogue import (
+    ENTRIES,
+    SEARCHED_DEPTH,
+    Request,
+    depth_runs,
+    list_entries,
+    standard_run,
+    strategies_run,
+)
 from gnas.paper.lines import NOT_RUN, Line, LineResult, make_line, printed_digits, select_genotypes
 from gnas.paper.published import DATASETS, TITLES
 from gnas.paper.results import Results
@@ -59,7 +69,7 @@ def make_tables(item: str, request: Request, results: Results, failed: Failures)
     """The tables of one item of the catalogue."""
     if item not in ENTRIES:
         return MAKERS[item](request, results, failed)
-    lines = [make_line(entry, request, results, failed) for entry in entries(item, request)]
+    lines = [make_line(entry, request, results, failed) for entry in list_entries(item, request)]
     datasets = dict.fromkeys(line.entry.dataset for line in lines)
     return [compare_lines(name, [line for line in lines if line.entry.dataset == name], request) for name in datasets]
 
@@ -102,7 +112,11 @@ def line_columns(lines: Sequence[Line], request: Request) -> list[Column[Line]]:
         Column("depth", lambda line: line.entry.depth, text=lambda line: _show_depth(line, request)),
         paper("weights, paper", "budget", lambda line: f"{line.entry.budget / 1e6:.2f}M"),
         replace(ours("weights", "weights", show_count), name="weights, ours"),
-        paper(f"test {unit(metric)}, paper", "metric", lambda line: _printed(line, line.entry.metric, line.entry.std)),
+        paper(
+            f"test {unit(metric)}, paper",
+            "metric",
+            lambda line: _printed(line, line.entry.metric, line.entry.std),
+        ),
         ours("mean", "ours_metric", text=_show_metric),
         Column("difference", "difference", text=_show_difference),
         paper(
@@ -280,3 +294,92 @@ MAKERS: dict[str, Callable[[Request, Results, Failures], list[PaperTable]]] = {
     "table-depth": depth_table,
     "table-strategies": strategies_table,
 }
+
+
+# -- which operations are used, and whether the findings of the paper hold for ours -----------------------------------
+
+Counts = Mapping[str, Counter[str]]
+
+
+def count_operations(genotype: Genotype) -> Counter[str]:
+    """Uses of each operation by links that reach the output of a cell; identity on level 2 is ``no aggregation``."""
+    counts: Counter[str] = Counter()
+    for cell in genotype:
+        live = cell.live()
+        for link in cell.links:
+            if link.target in live and link.operation != "skip":
+                is_identity = cell.level(link.target) == 2 and link.operation not in AGGREGATORS
+                counts["no aggregation" if is_identity else link.operation] += 1
+    return counts
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence of the paper, the datasets it is about, and the check of it on counts by dataset."""
+
+    text: str
+    datasets: tuple[str, ...]
+    holds: Callable[[Counts], bool]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A checked finding. ``holds`` is None if one of its datasets was not searched (``missing``)."""
+
+    text: str
+    holds: bool | None
+    counts: str
+    missing: tuple[str, ...] = ()
+
+
+def check_findings(genotypes: Mapping[str, Genotype]) -> list[Verdict]:
+    """Check every finding of the paper on these genotypes."""
+    counts = {dataset: count_operations(genotype) for dataset, genotype in genotypes.items()}
+    return [_check(finding, counts) for finding in FINDINGS]
+
+
+def _check(finding: Finding, counts: Counts) -> Verdict:
+    known = [name for name in finding.datasets if name in counts]
+    words = "; ".join(f"{name}: {_show_counts(counts[name])}" for name in known)
+    missing = tuple(name for name in finding.datasets if name not in counts)
+    return Verdict(finding.text, None if missing else finding.holds(counts), words, missing)
+
+
+def _show_counts(counts: Counter[str]) -> str:
+    return " ".join(f"{name} {counts[name]}" for name in (*PAPER_AGGREGATORS, "sparse", "dense", "identity"))
+
+
+def _is_most_frequent(dataset: str, name: str) -> Callable[[Counts], bool]:
+    """Whether one aggregator is used more often than each of the others."""
+    others = [other for other in PAPER_AGGREGATORS if other != name]
+    return lambda counts: all(counts[dataset][name] > counts[dataset][other] for other in others)
+
+
+def _finding(text: str, datasets: str, holds: Callable[[Counts], bool]) -> Finding:
+    return Finding(text, tuple(datasets.split()), holds)
+
+
+FINDINGS = (
+    _finding("max is the aggregator chosen most often on MNIST", "mnist", _is_most_frequent("mnist", "max")),
+    _finding("max is the aggregator chosen most often on CIFAR10", "cifar10", _is_most_frequent("cifar10", "max")),
+    _finding("sum is the aggregator chosen most often on PATTERN", "pattern", _is_most_frequent("pattern", "sum")),
+    _finding("sum is the aggregator chosen most often on CLUSTER", "cluster", _is_most_frequent("cluster", "sum")),
+    _finding("both sum and max are chosen on ZINC", "zinc", lambda c: min(c["zinc"]["sum"], c["zinc"]["max"]) > 0),
+    *(
+        _finding(f"mean is not chosen on {name.upper()}", name, lambda c, name=name: c[name]["mean"] == 0)  # type: ignore[misc]
+        for name in ("zinc", "pattern", "cluster", "mnist", "cifar10")
+    ),
+    *(
+        _finding(
+            f"dense filters are chosen less often than sparse ones on {name.upper()}",
+            name,
+            lambda c, name=name: c[name]["dense"] < c[name]["sparse"],  # type: ignore[misc]
+        )
+        for name in ("pattern", "cluster")
+    ),
+    _finding(
+        "dense filters are chosen more often on CIFAR10 than on MNIST",
+        "cifar10 mnist",
+        lambda c: c["cifar10"]["dense"] > c["mnist"]["dense"],
+    ),
+)

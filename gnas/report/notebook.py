@@ -146,7 +146,7 @@ def in_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-def install() -> None:
+def install_displays() -> None:
     """Add the methods that notebooks call to the classes of results; in a notebook jobs show their progress.
 
     A second call changes nothing.

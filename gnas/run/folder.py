@@ -26,8 +26,7 @@ from gnas import distributed
 from gnas.arch.architecture import Architecture, load_genotype
 from gnas.arch.genotype import Genotype
 from gnas.errors import InputError, RunError
-from gnas.files import check_inside, dump_config, open_regular, write_atomic, write_json
-from gnas.formats import add_format
+from gnas.files import add_format, check_inside, dump_config, open_regular, write_atomic, write_json
 from gnas.leases import FileSlot, Held, Lease
 from gnas.run import checkpoint, layout
 from gnas.run.record import (
@@ -381,7 +380,7 @@ def copy_training(source: Path, target: Path, config: dict[str, Any]) -> None:
     temporary.rename(target)
 
 
-def plain(values: dict[str, Any]) -> dict[str, Any]:
+def plain_config(values: dict[str, Any]) -> dict[str, Any]:
     """Settings as a YAML file gives them back: no tuples, no objects."""
     copied: dict[str, Any] = json.loads(json.dumps({name: _described(value) for name, value in values.items()}))
     return copied

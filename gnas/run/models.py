@@ -26,7 +26,7 @@ from gnas.arch.hand_made import HandMade
 from gnas.data.benchmark import Benchmark
 from gnas.data.checks import check_task
 from gnas.data.encoding import Encoding
-from gnas.errors import InputError, choose, located
+from gnas.errors import InputError, choose, name_place
 from gnas.files import check_inside, read_bytes, read_json
 from gnas.model.build import build_network
 from gnas.model.ensemble import Ensemble
@@ -210,7 +210,7 @@ def load_average(
 def _load_network(info: TrainedInfo, operations: OperationTypes | None) -> GraphModule:
     file = info.folder / WEIGHTS
     tensors = _read_exported(file) if info.exported else checkpoint.load(file)
-    with located(str(info.folder / MODEL)):
+    with name_place(str(info.folder / MODEL)):
         with torch.device("meta"):  # shapes alone: nothing is allocated for a description that does not fit its weights
             wanted = _named(build_model(info.description, operations), info.exported)
         _check_same(wanted, tensors, file)

@@ -16,8 +16,7 @@ from gnas.arch.architecture import Architecture, read_architecture
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
-from gnas.files import check_inside, read_bytes, read_config, read_json
-from gnas.formats import NewerFormat
+from gnas.files import NewerFormat, check_inside, read_bytes, read_config, read_json
 from gnas.run import layout
 from gnas.run.layout import run_state
 from gnas.run.leaderboard import Leaderboard

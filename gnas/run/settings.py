@@ -16,10 +16,9 @@ from gnas.arch.genotype import OUTPUTS, VARIANTS
 from gnas.arch.operation import MESSAGES
 from gnas.arch.space import SearchSpace
 from gnas.arch.stack import EDGE_STATES, READOUTS, StackSpace
-from gnas.errors import InputError, choose, located
+from gnas.errors import InputError, choose, name_place
 from gnas.fields import SWITCHES, check_fields, convert_fields, field_kinds, setting
-from gnas.files import parse_yaml, read_text
-from gnas.formats import check_format
+from gnas.files import check_format, parse_yaml, read_text
 from gnas.run.protocol import TrainConfig
 
 GRADIENT = ("single-level", "darts", "darts1", "darts2")  # they share their options
@@ -291,7 +290,7 @@ class Settings:
         ``values`` may name another preset. A preset adds nothing to values that name every setting, as those of a run do.
         """
         over = group_settings(given)
-        with located(source) if source else contextlib.nullcontext():
+        with name_place(source) if source else contextlib.nullcontext():
             preset = _preset(values.get("preset", preset))
             here = group_settings(values)
             found = Settings(preset=preset)

@@ -26,7 +26,7 @@ from gnas.strategies.random import RandomSearch
 from gnas.strategies.searches import JUDGED
 from gnas.strategies.single_level import SingleLevel
 from gnas.training.loop import Record
-from gnas.training.stages import Stage, shown
+from gnas.training.stages import Stage, show_progress
 
 STRATEGIES: dict[str, Callable[..., SearchStrategy]] = {
     "single-level": SingleLevel,
@@ -50,13 +50,13 @@ __all__ = [
     "SearchResult",
     "SearchStrategy",
     "SingleLevel",
+    "make_strategy",
     "search",
     "search_stages",
-    "strategy",
 ]
 
 
-def strategy(name: str, **settings: Any) -> SearchStrategy:
+def make_strategy(name: str, **settings: Any) -> SearchStrategy:
     """The strategy of this name with these settings: one of ours, or an entry point of the group ``gnas.strategies``."""
     make = resolve_plugin(name, STRATEGIES, "gnas.strategies", "strategy")
     known = inspect.signature(make).parameters.values()
@@ -124,7 +124,7 @@ def search(
     )
     memory = f"the batch size of the search, channels (now {channels}) or num_cells (now {num_cells})"
     with (
-        shown(on_epoch, lambda: search_stages(strategy), benchmark.task.metric) as on_epoch,
+        show_progress(on_epoch, lambda: search_stages(strategy), benchmark.task.metric) as on_epoch,
         explain_memory(device, memory),
     ):
         context = SearchContext(seed, torch.device(device), engine, run, on_epoch, should_stop, runner, on_leaders)

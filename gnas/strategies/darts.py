@@ -54,7 +54,7 @@ class DartsSearch(GradientSearch):
         if self.step_number == 0:
             self.begin_epoch()
         size = self.settings.batch_size
-        held_out = self.held_out.plan(size, self.generator, share=distributed.share())
+        held_out = self.held_out.plan(size, self.generator, share=distributed.batch_share())
         ours = plan_epoch(self.store, size, self.settings.epoch_steps, self.generator)
         return [(p, held_out[k % len(held_out)]) for k, p in enumerate(ours)]
 
@@ -71,7 +71,7 @@ class DartsSearch(GradientSearch):
     def _weight_step(self, train: GraphBatch) -> None:
         weights = self.supernet.weights()
         out, share = self._forward(train)
-        loss, gradients = distributed.gradients(share, weights)
+        loss, gradients = distributed.sum_gradients(share, weights)
         for weight, gradient in zip(weights, gradients, strict=True):
             weight.grad = gradient.contiguous()  # the fused optimiser needs it
         if self.settings.clip:
@@ -117,13 +117,13 @@ class DartsSearch(GradientSearch):
         return self._gradients(train, self.supernet.alphas())
 
     def _gradients(self, batch: GraphBatch, parameters: list[nn.Parameter]) -> list[Tensor]:
-        return distributed.gradients(self._forward(batch)[1], parameters)[1]
+        return distributed.sum_gradients(self._forward(batch)[1], parameters)[1]
 
     def _forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """Outputs and loss of a batch, or of this process's share of it."""
         with autocast(self.engine.device, self.settings.precision), distributed.shared_norms(self.settings.sync_bn):
             out = self.supernet(batch)
-            return out, self.problem.task.loss_value(out, batch, distributed.total)
+            return out, self.problem.task.loss_value(out, batch, distributed.sum_over_processes)
 
 
 @torch.no_grad()

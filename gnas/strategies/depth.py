@@ -18,10 +18,10 @@ from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
 from gnas.jobs import Runner
 from gnas.model.stage import OperationTypes
-from gnas.run.folder import Run, plain
+from gnas.run.folder import Run, plain_config
 from gnas.strategies import GraphNAS, SearchResult, SearchStrategy, SingleLevel, search
 from gnas.strategies.diameter import Diameter, average_diameter
-from gnas.training.loop import Record, labelled
+from gnas.training.loop import Record, add_labels
 
 __all__ = ["DepthResult", "DepthRound", "Diameter", "average_diameter", "search_depth"]
 
@@ -149,17 +149,17 @@ def search_depth(
         runner=runner,
     )
     identity = {} if folder is None else benchmark.identity  # a fingerprint takes a pass over all data
-    config = plain({"job": "depth", **identity, "start": start, "limit": limit, **shared})
+    config = plain_config({"job": "depth", **identity, "start": start, "limit": limit, **shared})
     with contextlib.ExitStack() as held:
         run = None if folder is None else held.enter_context(Run(folder, config, resume=resume, force=force))
 
         def one_round(number: int, cells: int) -> DepthRound:
             stage = f"round-{number}"
-            settings = plain({"job": "search", **identity, "cells": cells, **shared})
+            settings = plain_config({"job": "search", **identity, "cells": cells, **shared})
             with contextlib.nullcontext() if run is None else run.continued(stage, settings, force=force) as part:
                 done = _finished(part)
                 if done is None:
-                    note = labelled(on_epoch, stage=stage, cells=cells)
+                    note = add_labels(on_epoch, stage=stage, cells=cells)
                     done = _as_round(cells, search_with(num_cells=cells, run=part, on_epoch=note))
                     if part is not None:
                         part.write_json("round", done.to_dict())

@@ -60,7 +60,7 @@ def average_diameter(
     rng = np.random.default_rng(seed)
     if sample < total:
         graphs = graphs.select(torch.from_numpy(np.sort(rng.choice(total, sample, replace=False))))
-    values, bounded = diameters(graphs, rng, on_progress)
+    values, bounded = measure_diameters(graphs, rng, on_progress)
     count = len(values)
     error = None
     if count < total:  # drawn without replacement: the more of all graphs are in, the smaller the error
@@ -68,7 +68,9 @@ def average_diameter(
     return Diameter(float(values.mean()), error is None and not bounded, error, count, bounded)
 
 
-def diameters(graphs: GraphSet, rng: np.random.Generator, on_progress: Progress = no_progress) -> tuple[Ints, int]:
+def measure_diameters(
+    graphs: GraphSet, rng: np.random.Generator, on_progress: Progress = no_progress
+) -> tuple[Ints, int]:
     """The diameter of each graph, and how many of them are lower bounds."""
     found = np.zeros(len(graphs), dtype=np.int64)
     done = 0

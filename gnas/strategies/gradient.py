@@ -21,7 +21,7 @@ from gnas.strategies.constant import ConstantWatch
 from gnas.strategies.searches import best_of
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import Evaluator, PreciseNorms
-from gnas.training.loop import EpochLoop, Record, lower_batch, plan_epoch, seeded, steps_per_epoch
+from gnas.training.loop import EpochLoop, Record, lower_batch, make_generator, plan_epoch, steps_per_epoch
 from gnas.training.meter import Meter
 from gnas.training.optim import adam, clear_state, restore, set_rate, sgd, use_precision
 from gnas.training.sampling import open_store
@@ -91,7 +91,9 @@ class GradientSearch(EpochLoop):
     settings: GradientSettings
 
     def __init__(self, settings: GradientSettings, problem: SearchProblem, context: SearchContext) -> None:
-        super().__init__(settings.epochs, seeded(context.seed), context.run, context.on_epoch, context.should_stop)
+        super().__init__(
+            settings.epochs, make_generator(context.seed), context.run, context.on_epoch, context.should_stop
+        )
         torch.manual_seed(context.seed)
         use_precision(settings.precision)
         self.settings, self.problem, self.context = settings, problem, context
@@ -152,7 +154,7 @@ class GradientSearch(EpochLoop):
         train, share = self.problem.train, self.settings.train_share
         if len(train) == 1:
             return _masked_parts(train, self.context.seed, share)
-        order = torch.randperm(len(train), generator=seeded(self.context.seed))
+        order = torch.randperm(len(train), generator=make_generator(self.context.seed))
         size = max(int(len(train) * share), 1)
         return train.select(order[:size]), train.select(order[size:])
 
@@ -179,7 +181,7 @@ class GradientSearch(EpochLoop):
         return f"{batch}space.channels (now {problem.channels}) or space.cells (now {problem.num_cells})"
 
     def finish_epoch(self) -> Record:
-        distributed.settle(self.supernet)
+        distributed.end_epoch(self.supernet)
         rate = self.rate()
         train = self.meter.read(self.epoch)
         if self.norms is not None:
@@ -308,7 +310,7 @@ def _masked_parts(graph: GraphSet, seed: int, share: float) -> tuple[GraphSet, G
     """Both parts of transductive data: the same graph, each with its share of the training rows. A single row is in both."""
     rows = torch.ones(graph.y.size(0), dtype=torch.bool) if graph.mask is None else graph.mask
     chosen = rows.nonzero().flatten()
-    chosen = chosen[torch.randperm(len(chosen), generator=seeded(seed))]
+    chosen = chosen[torch.randperm(len(chosen), generator=make_generator(seed))]
     size = int(len(chosen) * share)
     parts = []
     for part in (chosen[: max(size, 1)], chosen[size:]):

@@ -17,7 +17,7 @@ from gnas.model.supernet import Supernet
 from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.training.engine import Engine, mode_for, take_turns
-from gnas.training.loop import EpochLoop, Record, lower_batch, seeded, steps_per_epoch
+from gnas.training.loop import EpochLoop, Record, lower_batch, make_generator, steps_per_epoch
 from gnas.training.meter import Meter
 from gnas.training.optim import adam, autocast, restore
 from gnas.training.store import Capacity, Planned, Store
@@ -37,7 +37,7 @@ class OneShotTraining(EpochLoop):
         precision: str = "tf32",
         run: Run | None = None,
     ) -> None:
-        super().__init__(epochs, seeded(context.seed), run, None, context.should_stop)
+        super().__init__(epochs, make_generator(context.seed), run, None, context.should_stop)
         torch.manual_seed(context.seed)
         self.task, self.store, self.batch_size, self.precision = problem.task, store, batch_size, precision
         self.supernet = Supernet(
@@ -63,7 +63,7 @@ class OneShotTraining(EpochLoop):
         if self.step_number == 0:
             with self.engine.on_stream():
                 self.meter.reset()
-        batches = self.store.plan(self.batch_size, self.generator, share=distributed.share())
+        batches = self.store.plan(self.batch_size, self.generator, share=distributed.batch_share())
         device = self.engine.device
         # A path is numbers in a tensor, as a batch is: a recorded step can be replayed with another path.
         return [(batch, Planned(self.draw().to(device), Capacity(0, 0, True))) for batch in batches]
@@ -82,14 +82,14 @@ class OneShotTraining(EpochLoop):
         with autocast(self.engine.device, self.precision):
             batch = self.store.batch(here.ids, here.capacity)
             out = along(self.supernet, batch, path.ids)
-            loss = self.task.loss_value(out, batch, distributed.total)
+            loss = self.task.loss_value(out, batch, distributed.sum_over_processes)
         loss.backward()
         loss = distributed.reduce_gradients(loss, self.supernet.weights())
         self.optimizer.step()
         self.meter.add(out, batch, loss)
 
     def finish_epoch(self) -> Record:
-        distributed.settle(self.supernet)
+        distributed.end_epoch(self.supernet)
         train = self.meter.read(self.epoch)
         return {"train_loss": train["loss"], "train_metric": train["metric"]}
 

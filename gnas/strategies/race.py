@@ -64,7 +64,7 @@ class Race(TrialSettings):
         return replace(config, schedule="restarts", warmup=0, checkpoint_every=max(1, config.epochs // 10))
 
     def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
-        if distributed.launched():
+        if distributed.is_launched():
             raise InputError(
                 "a race is many runs, torchrun is for one large run: start it without torchrun, see --on, "
                 "or choose another strategy, such as single-level"

@@ -15,7 +15,7 @@ from gnas.jobs import Job, Work
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, finished_search
 from gnas.strategies.trial import TrialSettings
 from gnas.strategies.trials import ListedTrials
-from gnas.training.loop import Record, labelled
+from gnas.training.loop import Record, add_labels
 
 if TYPE_CHECKING:
     from gnas.strategies.gradient import GradientSettings
@@ -111,7 +111,7 @@ def _judge_results(
         precision=strategy.precision,
         precise_norms=strategy.precise_norms,
     )
-    on_epoch = labelled(context.on_epoch, stage=JUDGED)
+    on_epoch = add_labels(context.on_epoch, stage=JUDGED)
     run = context.run
     folder = None if run is None else run.continued(JUDGED, {**run.config, "given": list(architectures)})
     with contextlib.nullcontext() if folder is None else folder:

@@ -38,7 +38,7 @@ class SingleLevelSearch(GradientSearch):
         with autocast(self.engine.device, self.settings.precision), distributed.shared_norms(self.settings.sync_bn):
             batch = self.store.batch(here.ids, here.capacity)
             out = supernet(batch)
-            loss = task.loss_value(out, batch, distributed.total)
+            loss = task.loss_value(out, batch, distributed.sum_over_processes)
         loss.backward()
         loss = distributed.reduce_gradients(loss, list(supernet.parameters()))
         if self.settings.clip:

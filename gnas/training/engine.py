@@ -61,7 +61,7 @@ class Engine:
             # Shapes are static on a GPU; on a CPU they change from batch to batch.
             self.step = partial(Compiled(parts, dynamic=device.type == "cpu").run, step)
         # Recorded steps with collectives are not tested: several processes run their steps eagerly.
-        self.graphs = device.type == "cuda" and mode != "eager" and distributed.size() == 1
+        self.graphs = device.type == "cuda" and mode != "eager" and distributed.num_processes() == 1
         self.stream = stream
         if device.type == "cuda":
             self.stream = stream or torch.cuda.Stream(device)

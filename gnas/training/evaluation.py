@@ -21,7 +21,7 @@ from gnas.model.network import GraphModule
 from gnas.model.stacked import StackedBatchNorm
 from gnas.model.task import Task
 from gnas.training.engine import Engine, mode_for
-from gnas.training.loop import report_step, seeded
+from gnas.training.loop import make_generator, report_step
 from gnas.training.meter import Meter
 from gnas.training.optim import autocast
 from gnas.training.sampling import open_store
@@ -56,7 +56,7 @@ class Evaluator:
         collect: bool = False,
     ) -> None:
         self.model, self.store, self.precision, self.batch_size = model, store, precision, batch_size
-        rank, size = distributed.share()
+        rank, size = distributed.batch_share()
         self.plan = store.plan(batch_size)[rank::size]  # whole batches: their figures add up exactly
         self.meter = Meter(model.task, store.device, len(self.plan), split, store.num_rows, collect)
         self.engine = Engine(self._step, store.device, mode_for(mode, store), stream, model.parts())
@@ -119,7 +119,7 @@ class PreciseNorms:
         self.norms = norms_of(model)
         self.running = [value for norm in self.norms for value in (norm.running_mean, norm.running_var)]
         self.sums = [torch.zeros_like(value) for value in self.running]
-        self.plan = store.plan(batch_size, seeded(0))
+        self.plan = store.plan(batch_size, make_generator(0))
         self.plan = self.plan[: max(min(batches, len(self.plan) - 1), 1)]  # the last batch is a short one
         self.engine = Engine(self._step, store.device, mode_for(mode, store), stream)
 

@@ -41,7 +41,7 @@ _STEP_LABELS: ContextVar[Mapping[str, Any]] = ContextVar("_STEP_LABELS", default
 
 
 @contextlib.contextmanager
-def watching(on_step: Callable[[Step], None]) -> Iterator[None]:
+def watch_steps(on_step: Callable[[Step], None]) -> Iterator[None]:
     """Inside, ``on_step`` is called after every step of every loop, however deep inside a job it runs."""
     before = _WATCHER.set(on_step)
     try:
@@ -61,7 +61,7 @@ def step_labels(labels: Mapping[str, Any]) -> Iterator[None]:
 
 
 def report_step(labels: Mapping[str, Any] | None, epoch: int, epochs: int, step: int, steps: int) -> None:
-    """Call the ``on_step`` of :func:`watching`, if there is one."""
+    """Call the ``on_step`` of :func:`watch_steps`, if there is one."""
     watcher = _WATCHER.get()
     if watcher is not None:
         known = None if labels is None else {**_STEP_LABELS.get(), **labels}
@@ -216,7 +216,7 @@ class Labelled:
         self.on_epoch({**self.labels, **record})
 
 
-def labelled(on_epoch: Callable[[Record], None] | None, **labels: Any) -> Callable[[Record], None] | None:
+def add_labels(on_epoch: Callable[[Record], None] | None, **labels: Any) -> Callable[[Record], None] | None:
     """Add labels, such as the stage or the seed, to the records that ``on_epoch`` gets."""
     if isinstance(on_epoch, Labelled):
         return Labelled(on_epoch.on_epoch, {**on_epoch.labels, **labels})
@@ -228,7 +228,7 @@ def labels_of(on_epoch: Callable[[Record], None] | None) -> Mapping[str, Any]:
     return on_epoch.labels if isinstance(on_epoch, Labelled) else {}
 
 
-def seeded(seed: int) -> torch.Generator:
+def make_generator(seed: int) -> torch.Generator:
     """A generator for shuffling: on the host, so that every device sees the same order."""
     return torch.Generator().manual_seed(seed)
 
@@ -248,7 +248,7 @@ def lower_batch(store: Store, name: str, batch_size: int) -> str:
 
 def plan_epoch(store: Store, batch_size: int, least: int, generator: torch.Generator) -> list[Planned]:
     """The batches of an epoch of at least ``least`` steps: every pass is shuffled anew."""
-    plan = store.plan(batch_size, generator, share=distributed.share())
+    plan = store.plan(batch_size, generator, share=distributed.batch_share())
     while len(plan) < least:
-        plan += store.plan(batch_size, generator, share=distributed.share())
+        plan += store.plan(batch_size, generator, share=distributed.batch_share())
     return plan

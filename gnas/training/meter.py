@@ -70,7 +70,7 @@ class Meter:
                 f"the {WORDS[self.split]}loss is not finite at epoch {epoch + 1}, batch {bad[0] + 1}; "
                 "the last good checkpoint is kept: lower the learning rate, or clip gradients (clip=1.0)"
             )
-        figures = self.task.summary(distributed.total(self.total))
+        figures = self.task.summary(distributed.sum_over_processes(self.total))
         if not self.task.is_additive:
             value = compute_metric(self.task.metric, *self._collected()).value
             figures["metric"] = figures["metric_per_batch"] = torch.nan if value is None else value
@@ -83,7 +83,7 @@ class Meter:
     def _collected(self) -> tuple[Tensor, Tensor, Tensor]:
         """Predicted values, targets and which of them are known, on the host."""
         assert self.table is not None, "the outputs of this epoch were not collected"
-        table = distributed.total(self.table)[:-1].cpu()
+        table = distributed.sum_over_processes(self.table)[:-1].cpu()
         targets = self.task.num_targets
         out, y, mask = table.split([self.task.num_outputs, targets, targets], dim=1)
         values = self.task.predicted_values(out.double())
@@ -92,8 +92,8 @@ class Meter:
         return values, y, mask
 
     def state(self) -> dict[str, Tensor]:
-        found = {"total": distributed.total(self.total), "losses": self.losses, "at": self.at}
-        return found if self.table is None else {**found, "table": distributed.total(self.table)}
+        found = {"total": distributed.sum_over_processes(self.total), "losses": self.losses, "at": self.at}
+        return found if self.table is None else {**found, "table": distributed.sum_over_processes(self.table)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         for name, value in state.items():

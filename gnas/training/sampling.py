@@ -14,7 +14,7 @@ from gnas.data.benchmark import ALL, check_sample_neighbors
 from gnas.errors import InputError
 from gnas.graph import GraphBatch, GraphSet, Neighbors
 from gnas.training.links import LinkStore
-from gnas.training.store import Capacity, GraphStore, Planned, Store, moved
+from gnas.training.store import Capacity, GraphStore, Planned, Store, move_batch
 
 if TYPE_CHECKING:
     from torch_geometric.sampler import NodeSamplerInput, SamplerOutput
@@ -197,7 +197,7 @@ class SampledStore(Store):
             None if graphs.edge_pe is None else graphs.edge_pe[part.edge],
             target_rows=self._target_rows(ids, count),
         )
-        return batch if self.device.type == "cpu" else moved(batch, self.device)
+        return batch if self.device.type == "cpu" else move_batch(batch, self.device)
 
     def _target_rows(self, ids: Tensor, count: int) -> Tensor:
         """Seeds come first and are counted among all seeds; their neighbours are past the last one."""

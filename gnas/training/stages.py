@@ -11,7 +11,7 @@ from typing import Any
 
 from gnas.model.task import higher_is_better
 from gnas.run.words import count, duration, format_metric
-from gnas.training.loop import Record, Step, watching
+from gnas.training.loop import Record, Step, watch_steps
 
 Clock = Callable[[], float]
 PAUSE = 2.0  # seconds without an epoch after which the place within the epoch is shown
@@ -263,7 +263,7 @@ def show_jobs(make_view: Callable[[], View] | None) -> None:
 
 
 @contextlib.contextmanager
-def shown(
+def show_progress(
     on_epoch: Callable[[Record], None] | None, plan: Callable[[], Sequence[Stage]], metric: str
 ) -> Iterator[Callable[[Record], None] | None]:
     """Inside, a job shows its progress, if :func:`show_jobs` says how, unless the caller has an ``on_epoch`` of its own.
@@ -275,7 +275,7 @@ def shown(
         return
     token, stages = _SHOWN.set(True), Stages(_make_view[0](), plan(), metric)
     try:
-        with stages, watching(stages.on_step):
+        with stages, watch_steps(stages.on_step):
             yield stages.on_epoch
     finally:
         _SHOWN.reset(token)

@@ -184,7 +184,7 @@ class GraphStore(Store):
     def batch(self, ids: Tensor, capacity: Capacity) -> GraphBatch:
         """The graphs ``ids`` as one batch padded to ``capacity``. Shapes depend only on the shapes of the arguments."""
         batch = self._assemble(ids, capacity)
-        return batch if self.resident else moved(batch, self.device)
+        return batch if self.resident else move_batch(batch, self.device)
 
     def _assemble(self, ids: Tensor, capacity: Capacity) -> GraphBatch:
         at = self._layout(ids, capacity)
@@ -325,7 +325,7 @@ def _fits(graphs: GraphSet, device: torch.device) -> bool:
     return 2 * graphs.nbytes() < free
 
 
-def moved(batch: GraphBatch, device: torch.device) -> GraphBatch:
+def move_batch(batch: GraphBatch, device: torch.device) -> GraphBatch:
     """The batch on another device. The copy is asynchronous."""
     changes: dict[str, Any] = {}
     for f in dataclasses.fields(batch):

@@ -24,7 +24,7 @@ from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import SETTLED, Evaluator, PreciseNorms, lag_behind, norms_of
-from gnas.training.loop import EpochLoop, Record, labelled, lower_batch, plan_epoch, seeded, steps_per_epoch
+from gnas.training.loop import EpochLoop, Record, add_labels, lower_batch, make_generator, plan_epoch, steps_per_epoch
 from gnas.training.meter import Meter
 from gnas.training.optim import (
     adam,
@@ -37,7 +37,7 @@ from gnas.training.optim import (
     use_precision,
 )
 from gnas.training.sampling import open_store
-from gnas.training.stages import Stage, shown
+from gnas.training.stages import Stage, show_progress
 from gnas.training.store import Planned, Store
 
 
@@ -122,7 +122,7 @@ class Trainer(EpochLoop):
         on_epoch: Callable[[Record], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> None:
-        super().__init__(config.epochs, seeded(seed), run, on_epoch, should_stop, config.checkpoint_every)
+        super().__init__(config.epochs, make_generator(seed), run, on_epoch, should_stop, config.checkpoint_every)
         self.model, self.config, self.seed, self.task = model.to(device), config, seed, model.task
         self.stores = stores
         self.model.train()
@@ -170,7 +170,7 @@ class Trainer(EpochLoop):
         with autocast(self.engine.device, self.config.precision), distributed.shared_norms(self.config.sync_bn):
             batch = self.stores["train"].batch(planned.ids, planned.capacity)
             out = self.model(batch)
-            loss = self.task.loss_value(out, batch, distributed.total)
+            loss = self.task.loss_value(out, batch, distributed.sum_over_processes)
         loss.backward()
         loss = distributed.reduce_gradients(loss, list(self.model.parameters()))
         clip_and_step(self.optimizer, self.model.parameters(), self.config.clip)
@@ -179,7 +179,7 @@ class Trainer(EpochLoop):
         self.meter.add(out, batch, loss)
 
     def finish_epoch(self) -> Record:
-        distributed.settle(self.model, *([] if self.average is None else [self.average]))
+        distributed.end_epoch(self.model, *([] if self.average is None else [self.average]))
         train = self.meter.read(self.epoch)
         if self.norms is not None:
             self.norms()
@@ -363,7 +363,7 @@ def train_seeds(
     """
     config = config or TrainConfig.paper(benchmark)
     plan = [Stage("search", "training", config.epochs, len(seeds))]  # records without a stage have this key
-    with shown(on_epoch, lambda: plan, benchmark.task.metric) as on_epoch:
+    with show_progress(on_epoch, lambda: plan, benchmark.task.metric) as on_epoch:
         return _train_seeds(build, benchmark, config, seeds, torch.device(device), runs, on_epoch, should_stop)
 
 
@@ -385,7 +385,7 @@ def _train_seeds(
         for seed, folder in zip(seeds, folders, strict=True):
             torch.manual_seed(seed)
             model = copy.deepcopy(build) if isinstance(build, GraphModule) else build()
-            note = labelled(on_epoch, seed=seed)
+            note = add_labels(on_epoch, seed=seed)
             trainers.append(Trainer(model, config, seed, device, stores, folder, note, should_stop))
     if device.type == "cuda":
         take_turns([trainer.steps() for trainer in trainers])

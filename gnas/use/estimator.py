@@ -32,7 +32,15 @@ from gnas.training.prediction import Predictions, as_device, infer, output_names
 from gnas.use.logs import log_records
 from gnas.use.predict import predict_graphs
 from gnas.use.reading import is_benchmark, read_graphs
-from gnas.use.targets import SCORES, class_values, count_columns, flat_targets, known_rows, renamed, with_targets
+from gnas.use.targets import (
+    SCORES,
+    class_values,
+    count_columns,
+    flat_targets,
+    known_rows,
+    with_class_names,
+    with_targets,
+)
 from gnas.workflow import discover
 
 if TYPE_CHECKING:
@@ -179,7 +187,7 @@ class Estimator:
         if y is not None:
             dataset, values = with_targets(dataset, y, kind == "classification" and level in (None, "graph"))
             kind = kind if values is None else "classification"
-            return renamed(load(dataset, level=level, kind=kind, **options), values)
+            return with_class_names(load(dataset, level=level, kind=kind, **options), values)
         if not is_benchmark(dataset):
             return load(dataset, level=level, kind=kind, **options), None
         benchmark = load(dataset, **options)

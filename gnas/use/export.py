@@ -14,9 +14,8 @@ import torch
 from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
-from gnas.errors import InputError, choose, located
-from gnas.files import write_atomic
-from gnas.formats import add_format
+from gnas.errors import InputError, choose, name_place
+from gnas.files import add_format, write_atomic
 from gnas.model.baselines import BASELINES
 from gnas.model.baselines.recipes import list_recipes
 from gnas.model.ensemble import Ensemble
@@ -109,7 +108,7 @@ def ensemble_files(ensemble: Ensemble, info: TrainedInfo) -> Files:
     files: Files = {}
     reads: list[tuple[str, ...]] = []
     for number, (network, listed) in enumerate(zip(ensemble.networks(), info.members, strict=True), start=1):
-        with located(f"{info.name}, {listed['name']}"):
+        with name_place(f"{info.name}, {listed['name']}"):
             member = as_exportable(network)
         place = member_folder(info.folder, number)
         own = replace(find_model(place), name=str(listed["name"]), seed=listed["seed"])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from gnas.data import atoms
 from gnas.data.encoding import Encoding, is_descriptor
-from gnas.model.export_code import list_lines, quoted
+from gnas.model.export_code import list_lines, quote_text
 from gnas.model.task import Task
 from gnas.training.prediction import output_names
 
@@ -240,7 +240,7 @@ def _molecules_source(encoding: Encoding, reads: Sequence[str]) -> str:
     described = bool(encoding.graphs) and "graph_attr" in reads
     source = _fill(
         MOLECULES,
-        READS=f"({', '.join(map(quoted, reads))})",
+        READS=f"({', '.join(map(quote_text, reads))})",
         IMPORTS=", parse_canonical\nfrom rdkit.Chem import Descriptors" if described else "",
         FEATURES='\n        "graph_attr": _features(smiles),' if described else "",
     )
@@ -255,13 +255,13 @@ def _serve_source(task: Task, encoding: Encoding | None, reads: Sequence[str], m
     source = _fill(
         SERVE,
         HOW=f"{how}\n\n{needs}".replace("<INPUTS>", ", ".join(name for name in reads if name != "batch")),
-        NAMES="\n".join(list_lines("NAMES = [", map(quoted, output_names(task, encoding)), "]")),
+        NAMES="\n".join(list_lines("NAMES = [", map(quote_text, output_names(task, encoding)), "]")),
         READ=READ_SMILES if molecules else READ_GRAPHS,
         VALUES=values,
     )
     if molecules:
         return source.replace("import torch\nfrom model", "import molecules\nimport torch\nfrom model")
-    return source.replace("\nMOST_BYTES", f"\nREADS = ({', '.join(map(quoted, reads))})\nMOST_BYTES")
+    return source.replace("\nMOST_BYTES", f"\nREADS = ({', '.join(map(quote_text, reads))})\nMOST_BYTES")
 
 
 def _fill(source: str, **texts: str) -> str:

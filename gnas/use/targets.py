@@ -78,7 +78,7 @@ def _to_numbers(values: Any) -> np.ndarray:
         raise InputError("y holds values that are not numbers; give numbers, or a text for each graph") from None
 
 
-def renamed(benchmark: Benchmark, values: np.ndarray | None) -> tuple[Benchmark, np.ndarray | None]:
+def with_class_names(benchmark: Benchmark, values: np.ndarray | None) -> tuple[Benchmark, np.ndarray | None]:
     """The benchmark with the names of classes in the place of their numbers, and their values in the order of outputs."""
     if values is None or benchmark.encoding is None:
         return benchmark, values

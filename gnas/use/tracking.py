@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from gnas.errors import InputError, choose
 from gnas.files import read_json, write_json
-from gnas.printed import mask_secrets, printable
+from gnas.printed import mask_secrets, to_printable
 
 Record = dict[str, Any]
 NAMES = ("tensorboard", "mlflow", "wandb")
@@ -64,7 +64,7 @@ def is_installed(name: str) -> bool:
         return False
 
 
-def scalars(record: Record) -> Iterator[tuple[str, float]]:
+def list_scalars(record: Record) -> Iterator[tuple[str, float]]:
     """The numbers of a record with full names, such as ``train/gin/seed-41/val_metric``."""
     parts = [str(record.get("stage", "train" if "model" in record else "search"))]
     parts += [str(record["model"])] if "model" in record else []
@@ -95,7 +95,7 @@ class Several:
                 call(tracker)
             except Exception as error:
                 self.trackers.remove(tracker)
-                reason = printable(" ".join(str(error).split())[:200])
+                reason = to_printable(" ".join(str(error).split())[:200])
                 warnings.warn(f"tracking with {type(tracker).__name__} failed and is turned off: {reason}")
 
 
@@ -108,7 +108,7 @@ class TensorBoard:
         self.writer = SummaryWriter(str(folder / "tensorboard"))
 
     def log(self, record: Record) -> None:
-        for name, value in scalars(record):
+        for name, value in list_scalars(record):
             self.writer.add_scalar(name, value, int(record["epoch"]))
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class MLflow:
             _remember(folder, "mlflow", run.info.run_id)
 
     def log(self, record: Record) -> None:
-        self.mlflow.log_metrics(dict(scalars(record)), step=int(record["epoch"]))
+        self.mlflow.log_metrics(dict(list_scalars(record)), step=int(record["epoch"]))
 
     def close(self) -> None:
         self.mlflow.end_run()
@@ -151,7 +151,7 @@ class WandB:
         self.run.define_metric("*", step_metric="epoch")
 
     def log(self, record: Record) -> None:
-        self.run.log({"epoch": int(record["epoch"]), **dict(scalars(record))})
+        self.run.log({"epoch": int(record["epoch"]), **dict(list_scalars(record))})
 
     def close(self) -> None:
         self.run.finish()

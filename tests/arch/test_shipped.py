@@ -16,7 +16,7 @@ from gnas.errors import InputError
 from gnas.paper.archive import unpack_archive
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
-from gnas.workflow import found, train_config
+from gnas.workflow import make_candidate, train_config
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 NAMES = sorted(file.stem for file in FOLDER.glob("*.yaml"))
@@ -54,7 +54,7 @@ def test_the_recipe_is_how_its_results_were_made(name: str) -> None:
     standard = (1.0,) * len(more)
     task = dataclasses.replace(TASKS[dataset], structure=more, structure_center=standard, structure_scale=standard)
     benchmark = dataclasses.replace(gnas.load("cluster-mini"), task=task)  # of which only the task is read
-    entry = found(genotype, benchmark, settings)
+    entry = make_candidate(genotype, benchmark, settings)
     wanted = (set(settings.training.seeds), made, entry.title, num_weights(entry, benchmark))
     kept = []
     for run in kept_runs(name):

@@ -20,7 +20,7 @@ import several
 import steps
 import torch
 
-from gnas.cost import Machine, machines, memory_terms, time_terms
+from gnas.cost import Machine, memory_terms, read_machines, time_terms
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -194,7 +194,7 @@ def test_the_fit_finds_the_coefficients(tmp_path: Path) -> None:
         writer.writeheader()
         writer.writerows([stale, *known])
     fit.main(path, costs)
-    (found,) = machines(costs)
+    (found,) = read_machines(costs)
     assert isinstance(found, Machine)
     assert found.values["search"]["time"] == pytest.approx(TIME, rel=1e-2)
     assert found.values["search"]["memory"] == pytest.approx(MEMORY, rel=1e-2)

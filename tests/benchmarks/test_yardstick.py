@@ -165,7 +165,7 @@ def test_the_plain_recipe_equals_ours(name: str) -> None:
 @pytest.mark.parametrize("shape", ["zinc", "pattern"])
 def test_plain_hand_made_networks_have_as_many_weights(name: str, shape: str) -> None:
     task = find_facts(shape).task
-    ours = baselines.build(name, task)
+    ours = baselines.build_baseline(name, task)
     assert sum(p.numel() for p in PlainHandMade(name, task, ours.channels, 4).parameters()) == ours.num_weights()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from terminal import gnas, one_line
 
-from gnas.cli.forecast import size
+from gnas.cli.forecast import format_megabytes
 from gnas.cli.settings import usual_preset
 
 
@@ -44,7 +44,7 @@ def test_refusals() -> None:
 
 
 def test_sizes() -> None:
-    assert [size(310.0), size(2048.0)] == ["310 MB", "2.0 GB"]
+    assert [format_megabytes(310.0), format_megabytes(2048.0)] == ["310 MB", "2.0 GB"]
 
 
 def test_the_preset_of_a_command_that_names_none() -> None:

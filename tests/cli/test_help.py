@@ -13,7 +13,7 @@ from terminal import gnas
 from typer.main import get_command
 
 from gnas.cli import app
-from gnas.cli.data import data_app
+from gnas.cli.commands import data_app
 
 TOP = get_command(app).commands  # type: ignore[attr-defined]
 GROUPS = {"runs": TOP["runs"], "data": get_command(data_app)}

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gnas.cli.progress import choose_view, count_progress
-from gnas.cli.screen import Screen, cells, finite
-from gnas.cli.views import Bars
+from gnas.cli.progress import Bars, choose_view, count_progress
+from gnas.cli.screen import Screen, number_cells, to_json_numbers
 from gnas.training.loop import Step
 from gnas.training.stages import Stage, Stages, View
 
@@ -124,11 +123,18 @@ def test_quiet_shows_nothing() -> None:
 
 
 def test_equal_cells_share_a_line() -> None:
-    assert cells(("mean", "mean", "sum", "mean")) == [("cells 1-2", "mean"), ("cell 3", "sum"), ("cell 4", "mean")]
+    assert number_cells(("mean", "mean", "sum", "mean")) == [
+        ("cells 1-2", "mean"),
+        ("cell 3", "sum"),
+        ("cell 4", "mean"),
+    ]
 
 
 def test_json_has_no_numbers_that_are_none() -> None:
-    assert finite({"a": [float("nan"), 1.5, (float("inf"),)], 2: True}) == {"a": [None, 1.5, [None]], "2": True}
+    assert to_json_numbers({"a": [float("nan"), 1.5, (float("inf"),)], 2: True}) == {
+        "a": [None, 1.5, [None]],
+        "2": True,
+    }
 
 
 def step(epoch: int, number: int, steps: int = 100, **labels: Any) -> Step:

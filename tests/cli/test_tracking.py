@@ -52,9 +52,9 @@ def standin(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_numbers_of_a_record_have_full_names() -> None:
-    assert dict(tracking.scalars(RECORD)) == {"train/gin/seed-41/val_metric": 0.5}
+    assert dict(tracking.list_scalars(RECORD)) == {"train/gin/seed-41/val_metric": 0.5}
     told = dict(
-        tracking.scalars({"stage": "search", "epoch": 1, "depth": 2, "operations": {"sum": 3}, "alphas": [[1.0]]})
+        tracking.list_scalars({"stage": "search", "epoch": 1, "depth": 2, "operations": {"sum": 3}, "alphas": [[1.0]]})
     )
     assert told == {"search/depth": 2.0, "search/operations/sum": 3.0}
 

@@ -4,7 +4,7 @@ import pytest
 from tiny import SPACE, tiny
 
 from gnas.arch.space import SearchSpace
-from gnas.compare.budget import SearchBudget, most_weights
+from gnas.compare.strategies import SearchBudget, most_weights
 from gnas.errors import InputError
 from gnas.model.network import Network
 from gnas.strategies import Darts, Evolution, GraphNAS, RandomSearch, SingleLevel

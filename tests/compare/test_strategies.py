@@ -10,11 +10,11 @@ from tiny import SPACE, tiny
 
 from gnas.arch.genotype import Genotype
 from gnas.compare import strategies as module
-from gnas.compare.strategies import SearchBudget, as_points, compare_strategies, moments, warm_up
+from gnas.compare.strategies import SearchBudget, as_points, compare_strategies, find_moments, warm_up
 from gnas.errors import InputError, Interrupted
 from gnas.run.folder import Run
 from gnas.run.strategy_curves import StrategyComparison
-from gnas.strategies import GraphNAS, RandomSearch, SearchResult, SingleLevel, strategy
+from gnas.strategies import GraphNAS, RandomSearch, SearchResult, SingleLevel, make_strategy
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.random import GenotypeTrials
 from gnas.strategies.trial import train_briefly
@@ -34,7 +34,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, StrategyCompa
     """All five strategies, two seeds; the test split of ``tiny`` cannot be read."""
     folder = tmp_path_factory.mktemp("compared")
     names = ("single-level", "darts", "random", "evolution")
-    return folder, run(folder, {**{name: strategy(name) for name in names}, "graphnas": GRAPHNAS}, (0, 1))
+    return folder, run(folder, {**{name: make_strategy(name) for name in names}, "graphnas": GRAPHNAS}, (0, 1))
 
 
 def test_all_spend_the_same_epochs_at_most(found: tuple) -> None:
@@ -131,10 +131,10 @@ def test_moments_are_spread_and_end_with_the_result() -> None:
     genotypes = [SPACE.sample(np.random.default_rng(n), 2) for n in range(10)]
     history = [{"epoch": n + 1, "seconds": float(n), "genotype": g.to_yaml()} for n, g in enumerate(genotypes)]
     result = SearchResult(genotypes[-2], history, 12.0, "x", trained_epochs=10)  # as where it stopped on collapse
-    assert [(m.epochs, m.seconds) for m in moments(result, 4)] == [(2, 1.0), (5, 4.0), (8, 7.0), (10, 12.0)]
-    assert [m.architecture for m in moments(result, 4)] == [genotypes[n] for n in (1, 4, 7, 8)]
-    assert [m.epochs for m in moments(replace(result, history=history[:2]), 4)] == [1, 10]
-    assert [m.epochs for m in moments(result, 1)] == [10]
+    assert [(m.epochs, m.seconds) for m in find_moments(result, 4)] == [(2, 1.0), (5, 4.0), (8, 7.0), (10, 12.0)]
+    assert [m.architecture for m in find_moments(result, 4)] == [genotypes[n] for n in (1, 4, 7, 8)]
+    assert [m.epochs for m in find_moments(replace(result, history=history[:2]), 4)] == [1, 10]
+    assert [m.epochs for m in find_moments(result, 1)] == [10]
 
 
 def test_a_failed_network_costs_and_is_not_the_best() -> None:
@@ -149,7 +149,7 @@ def test_warm_up_leaves_nothing_behind(tmp_path: Path) -> None:
     heard: list[dict] = []
     asked = [
         BUDGET.given_to(one)
-        for one in (SingleLevel(), strategy("evolution", inherit=True, supernet_epochs=2), GRAPHNAS)
+        for one in (SingleLevel(), make_strategy("evolution", inherit=True, supernet_epochs=2), GRAPHNAS)
     ]
     context = SearchContext(on_epoch=heard.append, run=Run(tmp_path, {}))
     warm_up([*asked, Told()], SearchProblem(BENCH.train, BENCH.val, BENCH.task, SPACE, 8, 2), context)

@@ -11,7 +11,7 @@ from rdkit import Chem
 
 from gnas.data.atoms import ATOM_COLUMNS, BOND_COLUMNS, featurise_smiles, join_tables
 from gnas.data.own.load import encode_graphs, load_own
-from gnas.model.baselines import build
+from gnas.model.baselines import build_baseline
 from gnas.training.prediction import infer
 
 # Aromatics, charges, stereo of atoms and bonds, pseudo-asymmetric rings, explicit hydrogens, isotopes, salts, metals.
@@ -52,7 +52,7 @@ def test_the_same_molecule_has_the_same_prediction(tmp_path):
     (tmp_path / "m.csv").write_text("smiles,y\n" + "".join(f"{t},{i / 3}\n" for i, t in enumerate(MOLECULES)))
     b = load_own(tmp_path / "m.csv")
     torch.manual_seed(0)
-    model = build("gcn", b.task, num_layers=2, budget=4000)
+    model = build_baseline("gcn", b.task, num_layers=2, budget=4000)
     pairs = [("CC(O)CCN", "C[CH](O)CCN"), ("N[C@@H](C)C(=O)O", "C[C@H](N)C(O)=O"), ("c1ccsc1", "C1=CSC=C1")]
     first, second = (infer(model, encode_graphs(list(t), b.encoding, b.task).graphs) for t in zip(*pairs, strict=True))
     assert torch.equal(first, second)
@@ -67,7 +67,7 @@ def network(tmp_path_factory):
     table.write_text("smiles,y\n" + "".join(f"{t},{i / 3}\n" for i, t in enumerate(MOLECULES)))
     b = load_own(table, encodings="auto", descriptors="rdkit")
     torch.manual_seed(0)
-    return build("gatedgcn", b.task, num_layers=2, budget=6000), b
+    return build_baseline("gatedgcn", b.task, num_layers=2, budget=6000), b
 
 
 @given(st.sampled_from(MOLECULES), st.lists(st.integers(0, 10**6), min_size=3, max_size=3), st.booleans())

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import gnas
 from gnas import plugins
-from gnas.cli.data import data_app
+from gnas.cli.commands import data_app
 from gnas.data import NAMES, load
 from gnas.data.benchmark import SPLIT_NAMES
 from gnas.data.benchmarks import find_facts, list_benchmarks

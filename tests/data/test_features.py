@@ -13,7 +13,7 @@ from gnas.data import descriptors
 from gnas.data.encoding import CLIP, Encoding, Feature
 from gnas.data.own.load import encode_graphs, load_own
 from gnas.data.storage import load_benchmark, save_benchmark
-from gnas.model.baselines import build
+from gnas.model.baselines import build_baseline
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_columns_as_features(path, tmp_path):
     assert packed.encoding == b.encoding
     assert torch.equal(packed.train.graph_attr, b.train.graph_attr)
     batch = b.train.batch()
-    assert build("gin", b.task, num_layers=2, budget=4000)(batch).isfinite().all()
+    assert build_baseline("gin", b.task, num_layers=2, budget=4000)(batch).isfinite().all()
 
 
 def test_features_that_are_none(path, tmp_path):

@@ -291,7 +291,7 @@ def test_scores_do_not_depend_on_the_order_of_a_pair_in_undirected_graphs(name: 
     task = gnas.load(draw_graph(30), level="link").task
     task = dataclasses.replace(task, undirected=not directed)
     torch.manual_seed(0)
-    model = baselines.build(name, task, num_layers=2, channels=8).eval()
+    model = baselines.build_baseline(name, task, num_layers=2, channels=8).eval()
     graph = draw_graph(30)
     graph.edge_label_index = torch.tensor([[0, 3, 5], [7, 9, 1]])
     with torch.no_grad():
@@ -313,7 +313,9 @@ def test_an_exported_network_scores_the_same_pairs(directed: bool, weighted: boo
     for graph in graphs:
         graph.edge_label_index = torch.tensor([[0, 3, 5], [7, 9, 1]])
     torch.manual_seed(0)
-    net = baselines.build("gatedgcn+", dataclasses.replace(task, undirected=not directed), num_layers=2, channels=8)
+    net = baselines.build_baseline(
+        "gatedgcn+", dataclasses.replace(task, undirected=not directed), num_layers=2, channels=8
+    )
     batch = Batch.from_data_list(graphs)
     module = types.ModuleType("model")
     module.__file__ = "model.py"
@@ -329,7 +331,9 @@ def test_an_exported_network_scores_the_same_pairs(directed: bool, weighted: boo
 def test_a_network_beats_chance_clearly() -> None:
     benchmark = gnas.load(draw_graph(), level="link")
     config = TrainConfig(epochs=15, batch_size=1, lr=0.01, epoch_steps=5, patience=10)
-    result = train(lambda: baselines.build("gcn", benchmark.task, num_layers=2, channels=16), benchmark, config, seed=0)
+    result = train(
+        lambda: baselines.build_baseline("gcn", benchmark.task, num_layers=2, channels=16), benchmark, config, seed=0
+    )
     assert result.test > 0.75  # two of three pairs of nodes differ in class; edges mostly join equal ones
     assert set(result.metrics["test"]) == set(METRICS["link"])
 

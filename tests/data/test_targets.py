@@ -28,7 +28,7 @@ def tox21(folder: Path) -> Path:
 
 
 def train_briefly(bench: Benchmark) -> gnas.TrainResult:
-    build = lambda: baselines.build("gin", bench.task, num_layers=2, budget=2000)  # noqa: E731
+    build = lambda: baselines.build_baseline("gin", bench.task, num_layers=2, budget=2000)  # noqa: E731
     return gnas.train(build, bench, gnas.TrainConfig(epochs=2, batch_size=16), 1)
 
 

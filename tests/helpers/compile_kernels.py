@@ -70,7 +70,7 @@ def main() -> None:
         gnas.arch.gap.genotype(text)[0] for text in ("[dense(sum#1(sparse)) | sum#1(sparse)]", "[sparse(max) | mean]")
     ]
     network = gnas.Network(Genotype(tuple(cells)), benchmark.task, 16)
-    hand_made = [baselines.build(name, benchmark.task, num_layers=2) for name in ("gat", "monet", "gatedgcn")]
+    hand_made = [baselines.build_baseline(name, benchmark.task, num_layers=2) for name in ("gat", "monet", "gatedgcn")]
     layers = [LayerChoice(attention, "sum", "elu", 2, 8) for attention in ("gene_linear", "cos")]
     rival = build_network(GraphNASArchitecture(tuple(layers)), benchmark.task)
     for model in (supernet, several, network, *hand_made, rival):

@@ -16,7 +16,7 @@ from gnas.jobs import Runner
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.protocol import TrainConfig
-from gnas.workflow import hand_made
+from gnas.workflow import make_baseline_candidate
 
 BENCH = benchmark()
 SEEDS = (1, 2)
@@ -25,7 +25,7 @@ EPOCHS = 30  # so many that a worker can be killed in between
 
 def candidates() -> list[Candidate]:
     """A found network and a hand-made one."""
-    return [Candidate("gnas", GENOTYPE, 8), hand_made("mlp", BENCH, 1, 500)]
+    return [Candidate("gnas", GENOTYPE, 8), make_baseline_candidate("mlp", BENCH, 1, 500)]
 
 
 def train_all(folder: Path, runner: Runner | None = None, epochs: int = EPOCHS, **how: Any) -> Leaderboard:

@@ -15,8 +15,8 @@ from gnas.arch.genotype import Genotype
 from gnas.data.benchmark import Benchmark
 from gnas.jobs import open_runner
 from gnas.paper import Changes, Request, Results, Summary, perform_runs, plan_runs
-from gnas.paper.catalogue import entries, train_run
-from gnas.paper.scale import Scale, Source
+from gnas.paper.catalogue import list_entries, train_run
+from gnas.paper.runs import Scale, Source
 
 NODES = ("pattern", "cluster")
 TINY = Scale(
@@ -104,7 +104,7 @@ def algorithm_1(changes: dict[str, Any] | None = None) -> tuple[Any, Request]:
 
 def entry(model: str = "gnas", depth: int = 4, asked: Request | None = None) -> Any:
     asked = asked or Request()
-    return next(e for e in entries("table-zinc", asked) if (e.model, e.depth) == (model, depth))
+    return next(e for e in list_entries("table-zinc", asked) if (e.model, e.depth) == (model, depth))
 
 
 def seeds(test: float, val: float, **more: Any) -> dict[int, dict[str, Any]]:

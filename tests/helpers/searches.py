@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tiny import SPACE, tiny
 
-from gnas.strategies import SearchResult, search, strategy
+from gnas.strategies import SearchResult, make_strategy, search
 
 SMALL = {"epochs": 2, "batch_size": 4}
 SMALL_GRAPHNAS = {"trials": 3, "heads": (1, 2), "widths": (4, 8), "hidden": 8}
@@ -28,5 +28,5 @@ CASES = [
 
 
 def run(name: str, settings: dict, kind: str = "regression", seed: int = 0, **how: object) -> SearchResult:
-    chosen = strategy(name, **settings)
+    chosen = make_strategy(name, **settings)
     return search(tiny(kind), SPACE, chosen, channels=8, num_cells=2, seed=seed, **how)  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ from gnas.errors import Interrupted
 from gnas.model import baselines
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
-from gnas.strategies import search, strategy
+from gnas.strategies import make_strategy, search
 from gnas.training.train import train
 
 SEARCHES = ("single-level", "darts1", "darts2")
@@ -41,7 +41,7 @@ BATCH = 5  # of 6 graphs: the last batch has one, which is the first process's
 
 def searched(name: str, run: Run | None = None, sync_bn: bool = True, stop: int = 0, **more: Any) -> dict[str, Any]:
     """A search on graph regression: the final alphas and the history."""
-    chosen = strategy(name, epochs=3, batch_size=BATCH, sync_bn=sync_bn, alpha_lr=0.05, **more)
+    chosen = make_strategy(name, epochs=3, batch_size=BATCH, sync_bn=sync_bn, alpha_lr=0.05, **more)
     stopping = small.stop_after(stop) if stop else None
     problem = small.benchmark("regression")
     result = search(problem, tiny.SPACE, chosen, channels=16, num_cells=2, run=run, should_stop=stopping)
@@ -50,7 +50,7 @@ def searched(name: str, run: Run | None = None, sync_bn: bool = True, stop: int 
 
 def related() -> dict[str, Any]:
     """A search over messages on graphs with columns of edges."""
-    chosen = strategy("single-level", epochs=3, batch_size=BATCH, sync_bn=True, alpha_lr=0.05)
+    chosen = make_strategy("single-level", epochs=3, batch_size=BATCH, sync_bn=True, alpha_lr=0.05)
     result = search(small.with_edge_columns(), RELATIONS, chosen, channels=4, num_cells=2)
     return {"genotype": result.genotype.to_yaml(), "history": tiny.untimed(result.history)}
 
@@ -61,7 +61,7 @@ def trained(name: str, kind: str = "regression", sync_bn: bool = True, **more: A
     bench = others[kind]() if kind in others else small.benchmark(kind)
     if kind == "classification":
         bench = replace(bench, task=replace(bench.task, loss="weighted_cross_entropy", metric="class_accuracy"))
-    build = small.builder(bench) if name == "gnas" else lambda: baselines.build(name, bench.task, num_layers=2)
+    build = small.builder(bench) if name == "gnas" else lambda: baselines.build_baseline(name, bench.task, num_layers=2)
     result = train(build, bench, TrainConfig(epochs=3, batch_size=BATCH, sync_bn=sync_bn, **more), seed=3)
     assert result.network is not None
     if kind == "edges":
@@ -97,11 +97,11 @@ def diverged() -> str:
     """What is said when one process holds other alphas."""
     supernet = gnas.Supernet(tiny.SPACE, small.benchmark().task, 4, 1)
     distributed.same_start(supernet)
-    distributed.settle(supernet)
+    distributed.end_epoch(supernet)
     with torch.no_grad():
         supernet.filter_alphas[0, 0, 0] += 1e-6 * distributed.rank()
     try:
-        distributed.settle(supernet)
+        distributed.end_epoch(supernet)
     except distributed.Diverged as error:
         return str(error)
     return ""
@@ -126,7 +126,7 @@ def everything(folder: Path) -> dict[str, Any]:
     found["edges"] = trained("gatedgcn+", "edges")
     found["messages"] = related()
     found["resumed"] = resumed(folder / "run")
-    if distributed.size() > 1:
+    if distributed.num_processes() > 1:
         found["apart"] = searched("single-level", sync_bn=False)
         found["sampled"] = sampled()
         found["trials"] = searched_by_trials()
@@ -135,13 +135,13 @@ def everything(folder: Path) -> dict[str, Any]:
 
 
 def searched_by_trials() -> dict[str, Any]:
-    chosen = strategy("random", epochs=1, trials=3, batch_size=BATCH)
+    chosen = make_strategy("random", epochs=1, trials=3, batch_size=BATCH)
     result = search(small.benchmark(), tiny.SPACE, chosen, channels=6, num_cells=1)
     return {"genotype": result.genotype.to_yaml()}
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    distributed.start("cpu")
+    distributed.join_processes("cpu")
     where = Path(sys.argv[1])
     (where / f"rank-{distributed.rank()}.json").write_text(json.dumps(everything(where)))

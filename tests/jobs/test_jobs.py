@@ -13,9 +13,8 @@ from farm import BENCH, EPOCHS, candidates, count, train_all, trained
 from small import transductive
 from tiny import SPACE, tiny, untimed
 
-from gnas.compare.budget import SearchBudget
 from gnas.compare.networks import Candidate, compare
-from gnas.compare.strategies import compare_strategies
+from gnas.compare.strategies import SearchBudget, compare_strategies
 from gnas.data.benchmark import Benchmark
 from gnas.data.storage import write_graphs
 from gnas.errors import InputError, Interrupted

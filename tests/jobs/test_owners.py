@@ -19,8 +19,7 @@ from gnas import leases
 from gnas.errors import InputError, RunError
 from gnas.jobs import open_runner, perform
 from gnas.jobs.storage import _CLAIMS, Storage
-from gnas.leases import Holder
-from gnas.owners import Owner, this_machine, this_process
+from gnas.leases import Holder, Owner, this_machine, this_process
 
 GONE = 4_194_304  # no process has this number: it is above the largest that Linux gives
 

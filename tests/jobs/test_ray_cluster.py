@@ -18,10 +18,10 @@ import pytest
 from farm import trained
 
 from gnas.errors import InputError
-from gnas.jobs import Job, Runner, ray_cluster
+from gnas.jobs import Job, Runner, on_ray
 from gnas.jobs.messages import Began, Died, Finished
-from gnas.jobs.pools import Receive, Task
-from gnas.jobs.ray_cluster import check_version, find_address
+from gnas.jobs.on_ray import check_version, find_address
+from gnas.jobs.runner import Receive, Task
 
 HELPERS = Path(__file__).parents[1] / "helpers"
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'gnas[cluster]'")
@@ -48,7 +48,7 @@ def test_versions_without_authentication_are_refused(version: str) -> None:
 def test_the_lowest_version_is_the_one_that_is_installed_with_gnas() -> None:
     for version in ("2.52.0", "2.60.1", "3.0.0.dev0"):
         check_version(version)
-    lowest = ".".join(map(str, ray_cluster.LOWEST))
+    lowest = ".".join(map(str, on_ray.LOWEST))
     found = re.findall(r"ray>=([\d.]+)", (Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert found
     assert set(found) == {lowest}
@@ -84,13 +84,13 @@ def test_a_dead_address_is_one_line_at_once(tmp_path: Path) -> None:
 
 @needs_ray
 def test_something_else_that_listens_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_cluster, "JOIN_SECONDS", 3.0)
+    monkeypatch.setattr(on_ray, "JOIN_SECONDS", 3.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(
             InputError, match=rf"what listens at {address} is no Ray cluster, or did not answer for 3 sec"
         ):
-            ray_cluster._join(None, address, address)
+            on_ray._join(None, address, address)
 
 
 # -- tries count per job -----------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ STARTED = """
 import os, socket, subprocess, sys
 from pathlib import Path
 from gnas.jobs import open_runner
-from gnas.jobs.ray_cluster import _is_of_ray, descendants
+from gnas.jobs.on_ray import _is_of_ray, list_descendants
 
 def listening(pids):
     sockets = set()
@@ -151,7 +151,7 @@ def listening(pids):
 
 with open_runner(Path(sys.argv[1]), "ray") as runner:
     print(runner.pool.description)
-    children = list(descendants(os.getpid()))
+    children = list(list_descendants(os.getpid()))
     print(" ".join(sorted(set(listening([os.getpid(), *children])))))
     other = {**os.environ, "RAY_AUTH_TOKEN": "0" * 64}
     code = "import ray, sys; ray._raylet.GcsClient(address=sys.argv[1])"
@@ -182,15 +182,15 @@ LOST = """
 import os, signal, sys
 from pathlib import Path
 from farm import train_all
-from gnas.jobs import open_runner, ray_cluster
-from gnas.jobs.ray_cluster import ClusterLost, _is_of_ray, descendants
+from gnas.jobs import on_ray, open_runner
+from gnas.jobs.on_ray import ClusterLost, _is_of_ray, list_descendants
 
-ray_cluster.CHECK_SECONDS, ray_cluster.LOST_SECONDS = 0.5, 2.0
+on_ray.CHECK_SECONDS, on_ray.LOST_SECONDS = 0.5, 2.0
 victim, children = sys.argv[2], []
 
 def kill(record):
     if not children and record["epoch"] >= 3:
-        children.extend(descendants(os.getpid()))
+        children.extend(list_descendants(os.getpid()))
         for pid in children:
             if victim in Path(f"/proc/{pid}/cmdline").read_text().split("\\0")[0]:
                 os.kill(pid, signal.SIGKILL)

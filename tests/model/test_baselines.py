@@ -14,7 +14,7 @@ from torch_geometric.data import Batch, Data
 import gnas.model.baselines
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
-from gnas.model.baselines import BASELINES, GAT, HAND_MADE, Baseline, budget_for, build
+from gnas.model.baselines import BASELINES, GAT, HAND_MADE, Baseline, budget_for, build_baseline
 from gnas.model.task import Task
 
 ZINC = Task("graph", "regression", 1, categories=(28,))
@@ -148,7 +148,7 @@ def test_dropout_is_for_training_only(name: str, batch: Batch) -> None:
 @every
 def test_a_few_steps_lower_the_loss(name: str, batch: Batch) -> None:
     torch.manual_seed(0)
-    network = build(name, task(outputs=1), channels=24, num_layers=2).double()
+    network = build_baseline(name, task(outputs=1), channels=24, num_layers=2).double()
     graph = GraphBatch.from_pyg(batch)
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
     losses = []
@@ -198,7 +198,7 @@ def test_weights_as_in_the_paper(dataset: str, num_layers: int) -> None:
     """Within 5 % of a number that the paper's two digits can stand for."""
     for name, printed in zip(BASELINES, PAPER[dataset, num_layers], strict=True):
         if printed is not None:
-            count = build(name, TASKS[dataset], num_layers=num_layers).num_weights() / 1e6
+            count = build_baseline(name, TASKS[dataset], num_layers=num_layers).num_weights() / 1e6
             assert 0.95 * (printed - 0.005) <= count <= 1.05 * (printed + 0.005), (name, count, printed)
 
 
@@ -206,7 +206,7 @@ def test_weights_as_in_the_paper(dataset: str, num_layers: int) -> None:
 def test_weights_as_in_the_benchmark(dataset: str, num_layers: int) -> None:
     """To the last weight; GatedGCN leaves out the batch norm of edges that nothing reads."""
     for name, wanted in zip(BASELINES, BENCHMARK[dataset, num_layers], strict=True):
-        network = build(name, TASKS[dataset], num_layers=num_layers)
+        network = build_baseline(name, TASKS[dataset], num_layers=num_layers)
         if wanted is not None:
             left_out = 2 * network.channels if name == "gatedgcn" else 0
             assert network.num_weights() == wanted - left_out, name
@@ -214,40 +214,40 @@ def test_weights_as_in_the_benchmark(dataset: str, num_layers: int) -> None:
 
 @every
 def test_width_from_a_budget(name: str) -> None:
-    found = build(name, ZINC, num_layers=2, budget=30_000)
+    found = build_baseline(name, ZINC, num_layers=2, budget=30_000)
     wider = BASELINES[name](ZINC, found.channels + 1, 2)
     assert found.num_weights() <= 30_000 < wider.num_weights()
-    assert 0.85 * budget_for(7) < build(name, ZINC, num_layers=7).num_weights() <= budget_for(7)
+    assert 0.85 * budget_for(7) < build_baseline(name, ZINC, num_layers=7).num_weights() <= budget_for(7)
 
 
 @every
 @pytest.mark.parametrize("num_layers", [4, 16])
 def test_a_large_input_does_not_break_the_budget(name: str, num_layers: int) -> None:
     wide = Task("node", "classification", 7, in_channels=1433)
-    count = build(name, wide, num_layers=num_layers).num_weights()
+    count = build_baseline(name, wide, num_layers=num_layers).num_weights()
     assert 0.8 * budget_for(num_layers) <= count <= 1.15 * budget_for(num_layers)
 
 
 def test_bad_input_is_one_line_with_the_choices() -> None:
     with pytest.raises(InputError, match=r"unknown baseline 'gated'; choose one of: mlp, gcn, gin, .* 'gatedgcn'\?"):
-        build("gated", ZINC)
+        build_baseline("gated", ZINC)
     with pytest.raises(InputError, match="either channels or a budget"):
-        build("gcn", ZINC, channels=8, budget=1000)
+        build_baseline("gcn", ZINC, channels=8, budget=1000)
     with pytest.raises(InputError, match="at least one layer"):
-        build("gcn", ZINC, num_layers=0)
+        build_baseline("gcn", ZINC, num_layers=0)
     with pytest.raises(InputError, match="no width fits"):
-        build("gcn", ZINC, budget=10)
+        build_baseline("gcn", ZINC, budget=10)
     for wrong in ({"channels": 0}, {"dropout": 1.0}, {"dropout": -0.1}):
         with pytest.raises(InputError, match="channels must be at least 1 and dropout"):
-            build("gcn", ZINC, **wrong)
+            build_baseline("gcn", ZINC, **wrong)
 
 
 def test_names_and_options() -> None:
     assert list(BASELINES) == ["mlp", "gcn", "gin", "graphsage", "gat", "gatedgcn", "monet"]
-    assert build("gat", ZINC, channels=5, num_layers=2, dropout=0.1).channels == 5
+    assert build_baseline("gat", ZINC, channels=5, num_layers=2, dropout=0.1).channels == 5
     assert GAT(ZINC, 5, heads=2).encoder.weight.shape == (28, 10)
     other = dataclasses.replace(ZINC, level="edge")
-    assert build("gin", other).num_weights() > build("gin", ZINC).num_weights()
+    assert build_baseline("gin", other).num_weights() > build_baseline("gin", ZINC).num_weights()
     assert not doctest.testmod(gnas.model.baselines).failed
 
 
@@ -270,7 +270,7 @@ def test_readouts(graphs: list[Data]) -> None:
 def test_every_network_reads_the_features_of_whole_graphs(name: str) -> None:
     task = Task("graph", "regression", 1, categories=(3,), graph_channels=2)
     torch.manual_seed(0)
-    network = build(name, task, num_layers=2, channels=16).eval()
+    network = build_baseline(name, task, num_layers=2, channels=16).eval()
     x, edge_index = torch.tensor([[0], [1], [2]]), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     batch = GraphBatch.from_edges(x, edge_index)
     features = [torch.tensor([[a, b]]) for a in (-5.0, 0.0, 5.0) for b in (-5.0, 0.0, 5.0)]

@@ -7,7 +7,7 @@ import torch
 from builders import one_line, write_csv, write_folder
 
 from gnas.data.own.load import encode_graphs, load_own
-from gnas.model.baselines import build
+from gnas.model.baselines import build_baseline
 from gnas.model.encoder import EdgeEncoder, Encoder
 from gnas.model.task import Task
 
@@ -48,7 +48,7 @@ def test_training_leaves_it_at_zero(tmp_path):
     b = load_own(make_folder(tmp_path / "tables"))
     assert (b.task.other, b.task.edge_other) == ((0,), (0,))
     torch.manual_seed(0)
-    network = build("gatedgcn", b.task, num_layers=2, budget=4000)
+    network = build_baseline("gatedgcn", b.task, num_layers=2, budget=4000)
     optimizer = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.1)
     batch = b.train.batch()
     start = network.encoder.weight.detach().clone()

@@ -267,7 +267,7 @@ def test_evaluation_is_the_same_with_and_without_gradients(kind: str) -> None:
         space = SearchSpace(variant="paper" if kind == "network" else kind)
         net = Network(space.sample(np.random.default_rng(0), 3), what, 8)
     else:
-        net = baselines.build(kind, what, num_layers=2)
+        net = baselines.build_baseline(kind, what, num_layers=2)
     net = shake(net).double().eval()
     graphs = Batch.from_data_list([random_graph(9, 20, seed=1), random_graph(6, 11, seed=3, isolated=2)])
     batch = pad(GraphBatch.from_pyg(graphs))

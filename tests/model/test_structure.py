@@ -96,7 +96,7 @@ def test_every_network_reads_them(name: str) -> None:
         elif name == "supernet":
             net = Supernet(SearchSpace(), task, 8, 1)
         else:
-            net = baselines.build(name, task, num_layers=2)
+            net = baselines.build_baseline(name, task, num_layers=2)
         if differs:
             assert not net.encoder.measured.weight.any()  # type: ignore[union-attr]
             torch.nn.init.ones_(net.encoder.measured.weight)  # type: ignore[union-attr, arg-type]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from papers import ONE
 
-from gnas.cost import Workload, machine
+from gnas.cost import Workload, find_machine
 from gnas.paper import Request, Results
 from gnas.paper.catalogue import plan_runs
 from gnas.paper.estimate import Estimator
@@ -20,7 +20,7 @@ def test_time_is_estimated_by_finished_runs_else_by_a_stated_figure(tmp_path: Pa
     four = next(job for job in plan_runs(asked) if job.key == "zinc/single-level-4-seed0")
     eight = next(job for job in plan_runs(asked) if job.key == "zinc/single-level-8-seed0")
     plain = Estimator(Results([tmp_path]), "cpu", plan_runs(asked))
-    model, _ = machine(torch.device("cpu"))
+    model, _ = find_machine(torch.device("cpu"))
     work = Workload(10_000, 1_000, 277_864 / 12_000, 49.83)
     assert plain(four).seconds == pytest.approx(50 * model.epoch_seconds("search", work, 64, 4, 64))
     assert not plain(four).recorded

@@ -6,7 +6,7 @@ from papers import ONE
 
 from gnas.arch import gap
 from gnas.arch.genotype import CellGenotype, Genotype, Link
-from gnas.paper.findings import check_findings, count_operations
+from gnas.paper.tables import check_findings, count_operations
 
 
 def test_operations_are_counted_where_they_reach_the_output() -> None:

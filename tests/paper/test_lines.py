@@ -9,7 +9,7 @@ import pytest
 from papers import ONE, TWO, entry, seeds, write_run
 
 from gnas.paper import Request, Results
-from gnas.paper.catalogue import entries
+from gnas.paper.catalogue import list_entries
 from gnas.paper.lines import make_line
 from gnas.paper.tables import make_tables
 
@@ -43,7 +43,7 @@ def test_validation_chooses_among_networks_and_the_test_metric_does_not(tmp_path
 def test_higher_is_better_for_accuracy(tmp_path: Path) -> None:
     for seed, (val, test) in enumerate(((80.0, 86.0), (81.0, 85.0))):
         write_run(tmp_path, f"pattern/single-level-4-seed{seed}", ONE, seeds(test, val, metric="class_accuracy"))
-    (own,) = [e for e in entries("table-nodes", Request()) if (e.dataset, e.model) == ("pattern", "gnas")]
+    (own,) = [e for e in list_entries("table-nodes", Request()) if (e.dataset, e.model) == ("pattern", "gnas")]
     found = make_line(own, Request(), Results([tmp_path]), {})
     assert found.result is not None
     assert found.result.run == "single-level-4-seed1"

@@ -10,7 +10,7 @@ from papers import ONE, TINY, done, seeds, wanted, write_run
 
 from gnas.errors import InputError
 from gnas.paper import ITEMS, Request, Results, draw_item, fill_page, write_page
-from gnas.paper.catalogue import entries
+from gnas.paper.catalogue import list_entries
 
 
 @pytest.mark.filterwarnings("ignore:epoch")
@@ -32,7 +32,7 @@ def test_everything_is_drawn(tmp_path: Path) -> None:
     with open(tmp_path / "tables" / "table-zinc.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(row["model"], row["depth"]) for row in rows} == {
-        (e.model, str(e.depth)) for e in entries("table-zinc", asked)
+        (e.model, str(e.depth)) for e in list_entries("table-zinc", asked)
     }
     for row in rows:
         assert float(row["difference"]) == pytest.approx(float(row["ours_metric"]) - float(row["paper_metric"]))

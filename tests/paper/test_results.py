@@ -18,7 +18,7 @@ from gnas.paper.archive import unpack_archive
 from gnas.paper.catalogue import plan_runs, train_run
 from gnas.paper.estimate import Estimator
 from gnas.paper.lines import make_line
-from gnas.paper.perform import Worker
+from gnas.paper.schedule import Worker
 from gnas.paper.tables import make_tables
 
 KEPT = Path(__file__).parents[2] / "benchmarks" / "results"

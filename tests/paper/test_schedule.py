@@ -16,8 +16,7 @@ from gnas.errors import InputError
 from gnas.jobs import Storage, open_runner
 from gnas.jobs.codec import decode, encode
 from gnas.paper import PAPER, QUICK, Changes, Request, Results, perform_runs, plan_runs
-from gnas.paper.runs import DepthRun, SearchRun, TrainRun
-from gnas.paper.scale import Scale, Source
+from gnas.paper.runs import DepthRun, Scale, SearchRun, Source, TrainRun
 from gnas.paper.schedule import make_jobs
 from gnas.run.folder import Run
 

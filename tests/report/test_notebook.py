@@ -14,10 +14,10 @@ import gnas
 from gnas.arch.genotype import Genotype
 from gnas.arch.hand_made import HandMade
 from gnas.arch.space import SearchSpace
-from gnas.report.notebook import Bars, install
+from gnas.report.notebook import Bars, install_displays
 from gnas.run.leaderboard import Leaderboard
 from gnas.strategies.base import SearchResult
-from gnas.training.stages import Stage, show_jobs, shown
+from gnas.training.stages import Stage, show_jobs, show_progress
 from gnas.training.train import TrainResult
 from gnas.workflow import Discovery
 
@@ -25,8 +25,8 @@ GENOTYPE = SearchSpace().sample(np.random.default_rng(0), 2)
 
 
 def test_installed_methods_give_valid_markup() -> None:
-    install()
-    install()
+    install_displays()
+    install_displays()
     search = SearchResult(GENOTYPE, [], 75.0, "<b>own</b>", 3)
     train = TrainResult(41, 0.25, 0.26, 0.2, 0.25, 7, 9, 65.0, 12345, "mae")
     for text, words in (
@@ -39,7 +39,7 @@ def test_installed_methods_give_valid_markup() -> None:
 
 
 def test_whole_jobs_and_estimators_show_their_network_and_table() -> None:
-    install()
+    install_displays()
     found = Discovery(Path("runs/<mine>"), SearchResult(GENOTYPE, [], 75.0, "race", 3), board())
     text = "".join(ElementTree.fromstring(found._repr_html_()).itertext())  # type: ignore[attr-defined]
     for words in ("race, 3 epochs", "gatedgcn", "Run folder: runs/<mine>", "Input_2"):
@@ -49,7 +49,7 @@ def test_whole_jobs_and_estimators_show_their_network_and_table() -> None:
 
 
 def test_a_fitted_estimator_shows_its_leaderboard(tmp_path: Path) -> None:
-    install()
+    install_displays()
     small = {"cells": 1, "channels": 4, "search_epochs": 1, "epochs": 1, "seeds": (1,)}
     graphs = [ring(5 + k % 4, k) for k in range(20)]
     model = gnas.GNAS(**small, out=tmp_path / "run", strategy="single-level").fit(graphs)
@@ -60,7 +60,7 @@ def test_a_fitted_estimator_shows_its_leaderboard(tmp_path: Path) -> None:
 
 
 def test_a_deep_network_is_listed_instead_of_drawn() -> None:
-    install()
+    install_displays()
     deep = SearchSpace().sample(np.random.default_rng(0), 16)
     text = SearchResult(deep, [], 1.0, "x")._repr_html_()  # type: ignore[attr-defined]
     assert "<svg" not in text
@@ -68,14 +68,14 @@ def test_a_deep_network_is_listed_instead_of_drawn() -> None:
 
 
 def test_other_architectures_are_named() -> None:
-    install()
+    install_displays()
     html = SearchResult(HandMade("gcn", 2), [], 1.0, "x")._repr_html_()  # type: ignore
     assert "gcn, 2 layers" in html
     assert "<li><code>gcn</code></li>" in html
 
 
 def test_the_classes_keep_their_plain_form() -> None:
-    install()
+    install_displays()
     assert repr(GENOTYPE).startswith("Genotype(")
     assert {"_repr_svg_"} <= set(dir(Genotype))
     assert {"_repr_html_"} <= set(dir(Leaderboard))
@@ -133,7 +133,7 @@ def test_progress_is_not_shown_to_who_reads_the_records(tmp_path: Path, pictures
 
 def test_a_failed_job_keeps_its_bars_where_they_were(pictures: list[tuple[str, str, bool]]) -> None:
     def job() -> None:
-        with shown(None, lambda: [Stage("search", "<search>", 4)], "mae") as on_epoch:
+        with show_progress(None, lambda: [Stage("search", "<search>", 4)], "mae") as on_epoch:
             assert on_epoch is not None
             on_epoch({"stage": "search", "epoch": 1, "val_metric": 0.5})
             raise RuntimeError

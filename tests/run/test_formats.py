@@ -14,8 +14,17 @@ from terminal import TINY, gnas, one_line, write_graphs
 import gnas as package
 from gnas.data.storage import load_benchmark, save_benchmark
 from gnas.errors import InputError
-from gnas.files import dump_config, parse_yaml, read_json, write_json
-from gnas.formats import FORMATS, NewerFormat, add_format, check_format, own_version
+from gnas.files import (
+    FORMATS,
+    NewerFormat,
+    add_format,
+    check_format,
+    dump_config,
+    own_version,
+    parse_yaml,
+    read_json,
+    write_json,
+)
 from gnas.run import checkpoint
 from gnas.run.folder import Run
 from gnas.run.record import read_run_json

@@ -13,8 +13,8 @@ from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import PRESETS, Settings, is_setting, upgrade_config
-from gnas.strategies import STRATEGIES, strategy
-from gnas.workflow import chosen_strategy, train_config
+from gnas.strategies import STRATEGIES, make_strategy
+from gnas.workflow import strategy_from_settings, train_config
 
 
 def file(folder: Path, text: str) -> Path:
@@ -72,7 +72,7 @@ def test_presets_are_those_of_before_settings_had_groups() -> None:
             "cycles": 4,
             "ends": [],
         }
-        assert json.loads(json.dumps(asdict(chosen_strategy(found)))) == {**before["strategy"], **later}
+        assert json.loads(json.dumps(asdict(strategy_from_settings(found)))) == {**before["strategy"], **later}
         assert Settings.from_values("paper", before["config"], {}) == found
         config = {"job": "search", "dataset": "zinc"}
         assert upgrade_config({**config, **before["config"]}) == {**config, "settings": found.to_dict()}
@@ -87,7 +87,7 @@ def test_presets_suit_every_strategy(preset: str, name: str, tmp_path: Path) -> 
         Settings.resolve(preset, file(tmp_path, f"strategy: {name}")),
     ):
         assert found.search.strategy == name
-        strategy(name, **found.search.options)
+        make_strategy(name, **found.search.options)
         assert train_config(found).lr == found.training.lr
 
 
@@ -174,7 +174,7 @@ def test_lists_of_numbers_stay_numbers(tmp_path: Path) -> None:
     assert found.search.options == {"heads": [1, 2], "widths": [4, 8]}
     assert Settings.resolve(file=file(tmp_path, yaml.safe_dump(found.to_dict()))) == found
     assert yaml.safe_load(yaml.safe_dump(found.to_dict())) == found.to_dict()
-    strategy(found.search.strategy, **found.search.options)
+    make_strategy(found.search.strategy, **found.search.options)
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from gnas.arch.graphnas import GraphNASArchitecture
 from gnas.cli.prepare import choose_device
 from gnas.errors import InputError, Interrupted
 from gnas.run.folder import Run
-from gnas.strategies import STRATEGIES, SearchResult, strategy
+from gnas.strategies import STRATEGIES, SearchResult, make_strategy
 
 
 @functools.cache
@@ -95,12 +95,12 @@ def test_stops_and_goes_on(case: int, count: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_unknown_settings_are_named(name: str) -> None:
     with pytest.raises(InputError, match=f"unknown setting of the strategy {name} 'epoch'.*did you mean 'epochs'"):
-        strategy(name, epoch=3)
+        make_strategy(name, epoch=3)
 
 
 def test_unknown_strategies_are_named() -> None:
     with pytest.raises(InputError, match=r"unknown strategy 'evolutoin'.*did you mean 'evolution'"):
-        strategy("evolutoin")
+        make_strategy("evolutoin")
 
 
 @pytest.mark.parametrize("name", ["random", "evolution", "graphnas", "race"])
@@ -119,7 +119,7 @@ def test_unknown_strategies_are_named() -> None:
 )
 def test_bad_budgets_are_refused(name: str, settings: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        strategy(name, **settings)
+        make_strategy(name, **settings)
 
 
 @pytest.mark.parametrize(
@@ -139,4 +139,4 @@ def test_bad_budgets_are_refused(name: str, settings: dict, message: str) -> Non
 )
 def test_bad_settings_are_refused(name: str, settings: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        strategy(name, **settings)
+        make_strategy(name, **settings)

@@ -13,7 +13,7 @@ from gnas.errors import InputError
 from gnas.strategies import depth as depth_module
 from gnas.strategies import diameter as diameter_module
 from gnas.strategies.depth import average_diameter
-from gnas.strategies.diameter import diameters
+from gnas.strategies.diameter import measure_diameters
 
 
 def slow_diameter(graph: nx.Graph) -> int:
@@ -36,7 +36,7 @@ def any_graph(draw: st.DrawFn) -> nx.Graph:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(any_graph(), min_size=1, max_size=5))
 def test_against_a_plain_search(graphs: list[nx.Graph]) -> None:
-    found, bounded = diameters(as_set(graphs), np.random.default_rng(0))
+    found, bounded = measure_diameters(as_set(graphs), np.random.default_rng(0))
     assert found.tolist() == [slow_diameter(g) for g in graphs]
     assert bounded == 0
 
@@ -44,13 +44,24 @@ def test_against_a_plain_search(graphs: list[nx.Graph]) -> None:
 def test_sizes_around_a_word_and_several_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diameter_module, "MEMORY", 300)
     graphs = [nx.path_graph(n) for n in (1, 2, 63, 64, 65, 127, 128, 129, 200)] + [nx.cycle_graph(130)]
-    assert diameters(as_set(graphs), np.random.default_rng(0))[0].tolist() == [0, 1, 62, 63, 64, 126, 127, 128, 199, 65]
+    assert measure_diameters(as_set(graphs), np.random.default_rng(0))[0].tolist() == [
+        0,
+        1,
+        62,
+        63,
+        64,
+        126,
+        127,
+        128,
+        199,
+        65,
+    ]
 
 
 def test_the_largest_component_counts() -> None:
     apart = nx.disjoint_union_all([nx.path_graph(5), nx.complete_graph(6), nx.empty_graph(3)])
     equal = nx.disjoint_union(nx.complete_graph(4), nx.path_graph(4))
-    assert diameters(as_set([apart, equal]), np.random.default_rng(0))[0].tolist() == [1, 3]
+    assert measure_diameters(as_set([apart, equal]), np.random.default_rng(0))[0].tolist() == [1, 3]
     assert average_diameter(as_set([apart, equal])) == depth_module.Diameter(2.0, True, None, 2)
 
 
@@ -84,6 +95,6 @@ def test_large_graphs_are_bounded_from_below(monkeypatch: pytest.MonkeyPatch) ->
     found = average_diameter(as_set(graphs))
     assert (found.exact, found.error, found.bounded) == (False, None, 2)
     assert str(found).startswith("at least ")
-    values, _ = diameters(as_set(graphs), np.random.default_rng(0))
+    values, _ = measure_diameters(as_set(graphs), np.random.default_rng(0))
     assert all(w - 2 <= v <= w for v, w in zip(values.tolist(), wanted, strict=True))
     assert values[1] == 89

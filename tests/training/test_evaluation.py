@@ -18,7 +18,7 @@ from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.strategies import SingleLevel, search
 from gnas.training.evaluation import PreciseNorms, evaluate, lag_behind, norms_of
-from gnas.training.loop import seeded
+from gnas.training.loop import make_generator
 from gnas.training.store import GraphStore
 from gnas.training.train import train
 
@@ -29,7 +29,9 @@ CONFIG = TrainConfig(epochs=4, batch_size=5, precise_norms=2)
 @pytest.mark.parametrize("made", ["network", "gin", "gatedgcn"])
 def test_the_statistics_are_the_mean_over_the_batches(made: str) -> None:
     """By hand: what each norm is given in training mode, batch by batch, and its moments as numbers."""
-    model = builder(BENCH)() if made == "network" else baselines.build(made, BENCH.task, num_layers=2, budget=3000)
+    model = (
+        builder(BENCH)() if made == "network" else baselines.build_baseline(made, BENCH.task, num_layers=2, budget=3000)
+    )
     shake(model)
     store = GraphStore(BENCH.train)
     model.train()
@@ -60,7 +62,7 @@ def test_one_batch_makes_evaluation_equal_to_training_mode() -> None:
     shake(model)
     store = GraphStore(BENCH.train)
     PreciseNorms(model, store, len(BENCH.train), 1, "eager", "float32", None)()
-    planned = store.plan(len(BENCH.train), seeded(0))[0]
+    planned = store.plan(len(BENCH.train), make_generator(0))[0]
     batch = store.batch(planned.ids, planned.capacity)
     as_trained = model.train()(batch)
     as_judged = model.eval()(batch)
@@ -121,7 +123,7 @@ def test_a_recorded_step_takes_the_same_statistics() -> None:
 
 def slow(momentum: float) -> GraphModule:
     """A network whose running averages begin far off and follow the batches at this rate."""
-    model = baselines.build("gin", BENCH.task, channels=8, num_layers=2)
+    model = baselines.build_baseline("gin", BENCH.task, channels=8, num_layers=2)
     for norm in norms_of(model):
         norm.momentum = momentum
         norm.running_mean.fill_(4.0)

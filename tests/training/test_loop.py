@@ -17,7 +17,7 @@ from gnas.strategies import Darts, SearchProblem, SingleLevel
 from gnas.strategies.base import SearchContext
 from gnas.strategies.darts import DartsSearch
 from gnas.strategies.single_level import SingleLevelSearch
-from gnas.training.loop import EpochLoop, Step, steps_per_epoch, watching
+from gnas.training.loop import EpochLoop, Step, steps_per_epoch, watch_steps
 from gnas.training.meter import Meter, NotFinite
 from gnas.training.store import GraphStore
 from gnas.training.train import Trainer
@@ -98,7 +98,7 @@ def test_stopped_after_every_step(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_watcher_is_told_every_step_and_changes_nothing(kind: str, tmp_path: Path) -> None:
     heard: list[Step] = []
-    with Run(tmp_path, {}) as run, watching(heard.append):
+    with Run(tmp_path, {}) as run, watch_steps(heard.append):
         one = finish(loop(kind, run))
     steps, told = STEPS[kind], [step for step in heard if step.labels is not None]
     assert {step.epoch for step in heard if step.labels is None} == set(range(EPOCHS))  # evaluations are told, too

@@ -27,10 +27,10 @@ from gnas.run.protocol import TrainConfig
 from gnas.run.settings import ONE_GRAPH, Settings, TrainingSettings
 from gnas.strategies.proposers import CandidateSpace, propose_candidate
 from gnas.strategies.race import Race
-from gnas.training.loop import plan_epoch, seeded, steps_per_epoch
+from gnas.training.loop import make_generator, plan_epoch, steps_per_epoch
 from gnas.training.sampling import open_store
 from gnas.training.train import train
-from gnas.workflow import baseline_dropout, chosen_strategy, hand_made, summarise
+from gnas.workflow import baseline_dropout, make_baseline_candidate, strategy_from_settings, summarise_data
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +57,14 @@ def test_an_epoch_passes_the_graphs_until_it_has_its_steps(size: int, least: int
     ring = torch.tensor([[0, 1], [1, 0]])
     graphs = [Data(x=torch.ones(2, 1), edge_index=ring, y=torch.tensor([k % 2])) for k in range(5)]
     store = open_store(gnas.graph.GraphSet.from_data(graphs))
-    plan = plan_epoch(store, size, least, seeded(0))
+    plan = plan_epoch(store, size, least, make_generator(0))
     assert len(plan) == steps == steps_per_epoch(store, size, least)
     seen = torch.cat([planned.ids for planned in plan])
     assert len(set(seen[seen < 5].bincount(minlength=5).tolist())) == 1  # every graph equally often
 
 
 def test_a_training_takes_the_steps_of_its_epochs(benchmark: gnas.Benchmark) -> None:
-    model = baselines.build("gcn", benchmark.task, num_layers=1, channels=4)
+    model = baselines.build_baseline("gcn", benchmark.task, num_layers=1, channels=4)
     few = train(model, benchmark, TrainConfig(epochs=2, lr=0.01), 0)
     many = train(model, benchmark, TrainConfig(epochs=2, lr=0.01, epoch_steps=20), 0)
     assert few.epochs == many.epochs == 2
@@ -115,13 +115,13 @@ def test_other_presets_train_one_graph_in_the_same_way(preset: str) -> None:
 
 
 def test_a_race_on_one_graph_has_its_rate_of_dropout(benchmark: gnas.Benchmark) -> None:
-    race = chosen_strategy(Settings.resolve("wide").for_data(True))
+    race = strategy_from_settings(Settings.resolve("wide").for_data(True))
     assert isinstance(race, Race)
     assert race.dropout == 0.5
     space = CandidateSpace(SearchSpace(), benchmark.task, 2, 0.01, 50_000, dropout=race.dropout)
     assert {one.dropout for one in space.hand_made()} == {0.5}
     assert space.choices()["dropout"] == (0.2, 0.5, 0.7)
-    many = chosen_strategy(Settings.resolve("wide").for_data(False))
+    many = strategy_from_settings(Settings.resolve("wide").for_data(False))
     assert isinstance(many, Race)
     assert many.dropout == 0.0
 
@@ -148,7 +148,7 @@ def test_a_run_without_steps_of_an_epoch_resumes_with_one(tmp_path: Path) -> Non
 
 
 def test_an_older_run_on_one_graph_keeps_its_head(tmp_path: Path, benchmark: gnas.Benchmark) -> None:
-    facts = summarise(benchmark)
+    facts = summarise_data(benchmark)
     assert load_own(benchmark, head="mlp").task.head == "mlp"
     for head, graphs, options in (("linear", 1, {}), (None, 1, {"head": "mlp"}), (None, 2, {})):
         task = {**facts["task"], "head": head} if head else {k: v for k, v in facts["task"].items() if k != "head"}
@@ -175,8 +175,8 @@ def test_without_dropout_one_graph_is_like_others(benchmark: gnas.Benchmark) -> 
     space = CandidateSpace(SearchSpace(variant="bare"), benchmark.task, 4, 0.01, 50_000)
     assert HandMade("gcn", 4) in [one.architecture for one in space.hand_made()]
     assert (space.depths, space.branches.space.stack.propagation, space.derive()) == ((2, 4, 6, 8), (0,), [])
-    assert hand_made("gcn", benchmark, 4).architecture == HandMade("gcn", 4)
-    assert hand_made("gcn", benchmark, 4, dropout=0.5).architecture.options == {"original": True}
+    assert make_baseline_candidate("gcn", benchmark, 4).architecture == HandMade("gcn", 4)
+    assert make_baseline_candidate("gcn", benchmark, 4, dropout=0.5).architecture.options == {"original": True}
 
 
 def test_dropout_of_a_sparse_input_keeps_its_mean() -> None:
@@ -189,4 +189,4 @@ def test_dropout_of_a_sparse_input_keeps_its_mean() -> None:
 
 
 def test_a_budget_makes_no_very_wide_gcn_of_few_columns(benchmark: gnas.Benchmark) -> None:
-    assert baselines.build("gcn", benchmark.task, num_layers=2, budget=100_000, original=True).channels == 256
+    assert baselines.build_baseline("gcn", benchmark.task, num_layers=2, budget=100_000, original=True).channels == 256

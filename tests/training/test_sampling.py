@@ -131,7 +131,11 @@ def test_an_empty_share_is_one_node_that_nobody_counts() -> None:
 def test_with_all_neighbours_of_enough_hops_the_figures_are_those_of_the_whole_graph(name: str) -> None:
     split, bench = graph(), small.transductive()
     torch.manual_seed(0)
-    model = small.builder(bench)() if name == "gnas" else gnas.model.baselines.build(name, bench.task, num_layers=2)
+    model = (
+        small.builder(bench)()
+        if name == "gnas"
+        else gnas.model.baselines.build_baseline(name, bench.task, num_layers=2)
+    )
     model.eval()
     whole, drawn = evaluate(model, split), evaluate(model, replace(split, sample_neighbors=(-1, -1)), batch_size=7)
     assert drawn["loss"] == pytest.approx(whole["loss"], abs=1e-5)
@@ -162,7 +166,7 @@ def test_labels_that_only_neighbours_know_are_learned() -> None:
     bench = gnas.load(data, sample_neighbors=(10, 5))
     config = gnas.TrainConfig(epochs=12, batch_size=25, lr=0.01)
     result = gnas.train(lambda: gnas.Network(gnas.arch.gap.genotype(["sum"]), bench.task, 16), bench, config)
-    blind = gnas.train(lambda: gnas.model.baselines.build("mlp", bench.task, num_layers=2), bench, config)
+    blind = gnas.train(lambda: gnas.model.baselines.build_baseline("mlp", bench.task, num_layers=2), bench, config)
     assert result.test > 80 > 75 > blind.test
 
 

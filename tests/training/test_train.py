@@ -23,7 +23,7 @@ from gnas.strategies import Darts, SingleLevel, search
 from gnas.training import optim
 from gnas.training.engine import take_turns
 from gnas.training.evaluation import Evaluator, evaluate
-from gnas.training.loop import seeded
+from gnas.training.loop import make_generator
 from gnas.training.meter import NotFinite
 from gnas.training.store import GraphStore
 from gnas.training.train import Spread, Trainer, TrainResult, train, train_seeds
@@ -53,7 +53,7 @@ def plain(bench: Benchmark, config: TrainConfig, seed: int) -> tuple[list[dict[s
     model = builder(bench)()
     optimizer = torch.optim.Adam(model.parameters(), lr=config.lr)
     schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=config.patience)
-    generator, history = seeded(seed), []
+    generator, history = make_generator(seed), []
     best, selected = math.inf, copy.deepcopy(model)
     for _ in range(config.epochs):
         order = torch.randperm(len(bench.train), generator=generator)
@@ -319,8 +319,8 @@ def test_bf16() -> None:
 
 @pytest.mark.parametrize("name", sorted(baselines.BASELINES))
 def test_bf16_serves_every_baseline(name: str) -> None:
-    result = train(lambda: baselines.build(name, BENCH.task, num_layers=2, channels=8), BENCH, HALF, 1)
-    exact = train(lambda: baselines.build(name, BENCH.task, num_layers=2, channels=8), BENCH, SHORT, 1)
+    result = train(lambda: baselines.build_baseline(name, BENCH.task, num_layers=2, channels=8), BENCH, HALF, 1)
+    exact = train(lambda: baselines.build_baseline(name, BENCH.task, num_layers=2, channels=8), BENCH, SHORT, 1)
     assert result.history[-1]["train_loss"] == pytest.approx(exact.history[-1]["train_loss"], rel=0.2)
     assert result.history != exact.history
 

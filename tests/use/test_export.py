@@ -31,7 +31,7 @@ from gnas.data.encoding import Column, Encoding
 from gnas.errors import InputError
 from gnas.graph import Neighbors
 from gnas.model.baselines import BASELINES
-from gnas.model.export_code import module_source, quoted, safe_text
+from gnas.model.export_code import module_source, quote_text, safe_text
 from gnas.model.network import Network
 from gnas.model.operations import Operation, Variant
 from gnas.model.task import Task
@@ -241,7 +241,7 @@ def test_no_name_gets_into_the_code(tmp_path: Path, name: str) -> None:
 
 def test_names_and_texts_are_written_safely() -> None:
     assert safe_text('a\n"b"\\ `c|d`') == "a b c d"
-    assert [quoted(text) for text in ("a", "it's", 'say "x"', "\n")] == ['"a"', '"it\'s"', "'say \"x\"'", '"\\n"']
+    assert [quote_text(text) for text in ("a", "it's", 'say "x"', "\n")] == ['"a"', '"it\'s"', "'say \"x\"'", '"\\n"']
 
 
 def test_equal_cells_are_one_class() -> None:

@@ -36,12 +36,12 @@ class Compact:
 
     def pointers(self) -> tuple[Array, Array]:
         """First node and first edge of each graph, with the totals at the end."""
-        node_ptr = starts(self.nodes)
-        return node_ptr, starts(self.degree)[node_ptr]
+        node_ptr = to_offsets(self.nodes)
+        return node_ptr, to_offsets(self.degree)[node_ptr]
 
     def targets(self) -> Array:
         """Receiver of each edge, local number."""
-        local = np.arange(self.degree.size) - np.repeat(starts(self.nodes)[:-1], self.nodes)
+        local = np.arange(self.degree.size) - np.repeat(to_offsets(self.nodes)[:-1], self.nodes)
         return np.repeat(local.astype(_small(self.nodes)), self.degree)
 
     def graph_set(
@@ -80,7 +80,7 @@ class Compact:
         along: Mapping[str, Array],
     ) -> Compact:
         """Sort edges given in any order; ``edges`` counts those of each graph, ``along`` are edge columns to carry."""
-        shift = np.repeat(starts(nodes)[:-1], edges)
+        shift = np.repeat(to_offsets(nodes)[:-1], edges)
         order = np.lexsort((source, target + shift))
         degree = np.bincount(target + shift, minlength=int(nodes.sum()))
         small = _unsigned(nodes)
@@ -99,7 +99,7 @@ class Compact:
 Splits = dict[str, Compact]
 
 
-def starts(counts: Array) -> Array:
+def to_offsets(counts: Array) -> Array:
     """Running totals of ``counts``, from 0."""
     return np.concatenate([[0], counts.cumsum(dtype=np.int64)])
 

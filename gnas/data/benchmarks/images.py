@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from gnas.data.benchmarks.compact import starts
+from gnas.data.benchmarks.compact import to_offsets
 from gnas.data.benchmarks.sources import Progress, no_progress
 from gnas.data.encoding import Array
 from gnas.data.storage import BrokenFile, read_arrays, write_arrays
@@ -214,7 +214,7 @@ class Nodes:
 
     def cut(self, first: int, last: int) -> Nodes:
         """Images ``first`` to ``last`` (not included)."""
-        a, b = starts(self.nodes)[[first, last]]
+        a, b = to_offsets(self.nodes)[[first, last]]
         return Nodes(self.nodes[first:last], self.color[a:b], self.center[a:b], self.label[first:last])
 
 

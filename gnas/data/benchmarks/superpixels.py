@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from gnas.data.benchmark import SPLIT_NAMES
-from gnas.data.benchmarks.compact import Compact, Splits, starts
+from gnas.data.benchmarks.compact import Compact, Splits, to_offsets
 from gnas.data.benchmarks.facts import DIGITS, Facts, image_task
 from gnas.data.benchmarks.images import IMAGE_FILES, SLIC, UNIT, Nodes, find_images, segment_images
 from gnas.data.benchmarks.sources import (
@@ -53,7 +53,7 @@ def nearest_edges(
     if torch.device(device).type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {device!r} was requested, but there is no CUDA device; use device='cpu'")
     pairs = _PAIRS if device == "cpu" else 64 * _PAIRS
-    ptr, step = starts(nodes), max(1, pairs // int(nodes.max()) ** 2)
+    ptr, step = to_offsets(nodes), max(1, pairs // int(nodes.max()) ** 2)
 
     def chunk(first: int) -> tuple[Tensor, Tensor, Tensor]:
         last = min(first + step, nodes.size)

@@ -1,8 +1,8 @@
 """Hand-made networks: the seven the paper compares with, as in Dwivedi et al., Benchmarking Graph Neural Networks, and others.
 
 The seven are classes. The networks of today (``gine``, ``gatv2``, ``pna``, ``gcn+``, ...) are genotypes, ``gnas.arch.recipes``.
-Each is called like any network of this package and takes ``(task, channels, num_layers, dropout)``; ``build`` chooses
-the width for a number of weights. They use ``aggregate`` instead of PyG's layers, so that they run on padded batches of
+Each is called like any network of this package and takes ``(task, channels, num_layers, dropout)``; ``build_baseline``
+chooses the width for a number of weights. They use ``aggregate`` instead of PyG's layers, so that they run on padded batches of
 fixed shape without waiting for the device. Tests compare each with PyG's layer, if PyG has it, and with a dense computation.
 """
 
@@ -38,11 +38,11 @@ __all__ = [
     "GatedGCN",
     "GraphSage",
     "MoNet",
-    "baseline",
     "budget_for",
-    "build",
+    "build_baseline",
     "build_recipe",
-    "check_name",
+    "check_baseline",
+    "find_baseline",
     "usual_depth",
     "usual_options",
 ]
@@ -55,7 +55,7 @@ ONE_GRAPH_LAYERS = 2
 MOST_WIDTH, ORIGINAL_WIDTH = 4096, 256  # that a budget leads to; few columns and two layers would make GCN's very wide
 
 
-def build(
+def build_baseline(
     name: str,
     task: Task,
     *,
@@ -77,9 +77,9 @@ def build(
         dropout: The dropout rate.
         options: Further arguments of its class, such as ``heads=8`` of ``gat``.
 
-    >>> build("gatedgcn", task, num_layers=16)  # doctest: +SKIP
+    >>> build_baseline("gatedgcn", task, num_layers=16)  # doctest: +SKIP
     """
-    make = baseline(name)
+    make = find_baseline(name)
     if budget is not None and channels is not None:
         raise InputError("set either channels or a budget of weights of a baseline, not both")
     if (channels is not None and channels < 1) or not 0 <= dropout < 1:
@@ -107,12 +107,12 @@ def usual_options(name: str, task: Task, dropout: float) -> dict[str, Any]:
     return {"original": True} if name == "gcn" and task.of_one_graph and dropout else {}
 
 
-def check_name(name: str) -> str:
+def check_baseline(name: str) -> str:
     """Return ``name`` if it is a baseline of this package or of an entry point ``gnas.baselines``."""
     return check_plugin(name, HAND_MADE, GROUP, "baseline")
 
 
-def baseline(name: str) -> Callable[..., GraphModule]:
+def find_baseline(name: str) -> Callable[..., GraphModule]:
     """The function that builds the baseline of this name, called as ``make(task, channels, num_layers, dropout)``.
 
     A network of another package is checked, and stores its arguments, so that it can be saved and loaded.

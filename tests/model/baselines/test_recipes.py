@@ -17,7 +17,7 @@ from gnas.arch.recipes import RECIPES, recipe
 from gnas.arch.space import SearchSpace
 from gnas.arch.stack import StackSpace
 from gnas.graph import GraphBatch
-from gnas.model.baselines import BASELINES, HAND_MADE, GatedGCN, build
+from gnas.model.baselines import BASELINES, HAND_MADE, GatedGCN, build_baseline
 from gnas.model.build import build_network
 from gnas.model.network import GAPConv, Network
 from gnas.model.task import Task
@@ -168,7 +168,7 @@ def test_recipes_are_built_by_name_and_from_their_description(name: str) -> None
     assert isinstance(network, Network)
     assert network.genotype == recipe(name, 2)
     assert {cell.config.dropout for cell in network.cells} == {0.1}
-    assert build(name, BONDS, num_layers=2, budget=20_000).num_weights() <= 20_000
+    assert build_baseline(name, BONDS, num_layers=2, budget=20_000).num_weights() <= 20_000
     data = Data(
         x=torch.zeros(3, 1).long(), edge_index=torch.tensor([[0, 1], [1, 2]]), edge_attr=torch.ones(2, 2).long()
     )
