@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
 import re
@@ -12,7 +13,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ StopCheck = Callable[[], bool]
 PUSH_SECONDS = 30.0  # between two pushes of a job's folder: at most so much is lost with a worker and its disk
 LOCK_SECONDS = 60.0  # a worker whose driver was killed saves its state before it releases the folder
 QUIET_SECONDS = 7 * 86400.0  # a temporary folder of another machine that did not change for so long is left over
+_DATA: dict[str, Any] = {}  # data of the last order of this worker, by its description
 _PREFIX = "gnas-job-"
 _NAME = re.compile(_PREFIX + r"((?P<machine>[0-9a-f]{16})-)?(?P<pid>\d{1,9})-((?P<started>\d+)-)?\w+")
 
@@ -92,7 +94,7 @@ def _perform_order(order: Order, send: Send, should_stop: StopCheck) -> Any:
     if order.sync is None and not root.is_dir():
         host = platform.node()
         raise InputError(f"{host} has no folder {root}: choose a run folder that all machines share, or --sync URL")
-    job = order.job(decode(order.arguments, _file_finder(root, order.sync)))
+    job = order.job(load_arguments(order.arguments, _file_finder(root, order.sync)))
     place = Place(root, order.device, order.sync, order.push_seconds)
 
     def call() -> Any:
@@ -100,6 +102,24 @@ def _perform_order(order: Order, send: Send, should_stop: StopCheck) -> Any:
             return find_function(job.function)(work, **job.arguments)
 
     return _call_when_free(call)
+
+
+def load_arguments(arguments: Mapping[str, Any], find_file: Callable[[str], Path]) -> dict[str, Any]:
+    """The arguments of an order. Data that the last order had, too, stays as it is, with its graphs on the device.
+
+    Files of graphs are named by their content: the same names are the same data.
+    """
+    texts = {name: json.dumps(value, sort_keys=True) for name, value in arguments.items() if _is_data(value)}
+    for text in _DATA.keys() - texts.values():
+        del _DATA[text]
+    _DATA.update({text: decode(arguments[name], find_file) for name, text in texts.items() if text not in _DATA})
+    rest = {name: decode(value, find_file) for name, value in arguments.items() if name not in texts}
+    return {**rest, **{name: _DATA[text] for name, text in texts.items()}}
+
+
+def _is_data(value: Any) -> bool:
+    """Whether it is data of trials, which many jobs in a row have."""
+    return isinstance(value, dict) and value.get("$class", ("",))[0] == "TrialData"
 
 
 def describe_error(error: Exception) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import torch
 
@@ -15,6 +15,7 @@ from gnas.training.train import Trainer
 
 MOST_OF_ROUND = 8  # trainings of a round for each worker, at most
 FORWARD = 0.35  # time of a batch in evaluation, in training steps
+SLOW_STEPS, LAST_STEPS = 6, 15  # first steps of a training on a GPU, and those that count
 
 
 def measure_epoch(trainer: Trainer, limit: float, most_steps: int = 10**9) -> float:
@@ -42,24 +43,29 @@ def _count_evaluation(trainer: Trainer) -> float:
     return FORWARD * (val + min(config.precise_norms, trainer.meter.losses.numel()))
 
 
-@dataclass
 class EndInTime:
     """Whether a training must end after this step: evaluated now, it is done at the deadline.
 
+    The median of its last steps tells how long the evaluation will take. The first ones are left out: on a GPU they are recorded,
+    which takes as long as hundreds of others.
+
     Args:
-        trainer: The training. Its steps so far tell how long the evaluation will take.
+        trainer: The training.
         deadline: The time (``time.perf_counter``) by which it should have ended.
     """
 
-    trainer: Trainer
-    deadline: float
-    begin: float = field(default_factory=time.perf_counter)
-    steps: int = 0
+    def __init__(self, trainer: Trainer, deadline: float) -> None:
+        self.trainer, self.deadline = trainer, deadline
+        self.slow = SLOW_STEPS if trainer.engine.device.type == "cuda" else 1
+        self.last, self.times = 0.0, deque[float](maxlen=LAST_STEPS)
 
     def __call__(self) -> bool:
-        self.steps += 1
-        now = time.perf_counter()
-        return now + _count_evaluation(self.trainer) * (now - self.begin) / self.steps >= self.deadline
+        now, before = time.perf_counter(), self.last
+        self.last, self.slow = now, self.slow - 1
+        if self.slow < 0:
+            self.times.append(now - before)
+        step = statistics.median(self.times) if self.times else 0.0
+        return now + _count_evaluation(self.trainer) * step >= self.deadline
 
 
 def fills_workers(seconds: Sequence[float], workers: int) -> bool:

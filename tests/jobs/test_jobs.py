@@ -21,11 +21,13 @@ from gnas.errors import InputError, Interrupted
 from gnas.jobs import Job, JobsFailed, check_on, open_runner
 from gnas.jobs.codec import CLASSES, Files, decode, encode
 from gnas.jobs.job import FUNCTIONS, find_function
+from gnas.jobs.perform import load_arguments
 from gnas.model.network import GraphModule
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.strategies import Darts, Evolution, GraphNAS, RandomSearch, SearchStrategy, SingleLevel, search
 from gnas.strategies.depth import search_depth
+from gnas.strategies.trial import TrialData
 from gnas.tensors import read_digest
 
 STRATEGIES = (
@@ -239,3 +241,15 @@ def test_jobs_that_use_the_same_folder_run_one_after_another() -> None:
     assert two.conflicts(one)
     assert not two.conflicts(three)
     assert one.conflicts(one)
+
+
+def test_jobs_in_a_row_share_their_data(tmp_path: Path) -> None:
+    device, find = torch.device("cpu"), lambda name: tmp_path / name
+    first, other = (TrialData(one.train, one.val) for one in (tiny(), tiny("classification")))
+    orders = [encode({"data": data, "seed": 1}, files_in(tmp_path)) for data in (first, first, other, first)]
+    loaded = [load_arguments(order, find)["data"] for order in orders]
+    assert loaded[1] is loaded[0]  # with what is on the device
+    assert loaded[1].open_stores(device)["train"] is loaded[0].open_stores(device)["train"]
+    assert not torch.equal(loaded[2].train.y, loaded[0].train.y)
+    assert loaded[3] is not loaded[0]  # only the data of the last job is kept
+    assert "data" not in load_arguments({"seed": 1}, find)
