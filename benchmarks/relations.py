@@ -4,7 +4,7 @@
     python benchmarks/relations.py --genotypes runs/zinc-race-seed0      # the best found network of a run, or a file
     python benchmarks/relations.py --genotypes runs/zinc-race-seed0 --finalists 4     # the best four
     python benchmarks/relations.py --dataset cifar10 --networks gatedgcn+ --epochs 60 --batch 64 --lr 2e-3 --dropout 0.1
-    python benchmarks/relations.py --page docs/results.md            # trains nothing: fills the tables of the page
+    python benchmarks/relations.py --page docs/results.md README.md  # trains nothing: fills the tables and the plot
 
 Bonds or distances on the edges; on ZINC also random walks of 20 steps, of nodes and of edges. At most 500,000 weights on
 ZINC and 119,000 on CIFAR10. AdamW, weight decay 1e-5, cosine, gradient clip 1, averaged weights; the epoch is chosen by
@@ -25,7 +25,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import relations_report
+import results_page
 import torch
 from rows import Rows, parser, read
 
@@ -72,8 +72,9 @@ STACKS = {
 
 def main() -> None:
     chosen = arguments()
-    if chosen.page is not None:
-        relations_report.fill_page(chosen.page, read(chosen.out))
+    if chosen.page:
+        for page in chosen.page:
+            results_page.fill_page(page, read(chosen.out))
         return
     benchmark = gnas.load(chosen.dataset, **DATA[chosen.dataset])
     rows = Rows(chosen.out, torch.device(chosen.device), COLUMNS)
@@ -196,7 +197,7 @@ def arguments() -> argparse.Namespace:
     words.add_argument("--batch", type=int, default=128)
     words.add_argument("--lr", type=float, default=1e-3)
     words.add_argument("--dropout", type=float, default=0.0)
-    words.add_argument("--page", type=Path, help="fill the tables of this page from the rows, and end")
+    words.add_argument("--page", nargs="+", type=Path, help="fill these pages from all kept rows, and end")
     words.add_argument("--runs", type=Path, default=Path("relations-runs"), help="folder of the trainings")
     return words.parse_args()
 

@@ -1,43 +1,50 @@
-"""The tables of relations.py in docs/results.md, made from its rows."""
+"""Networks of relations.py as text: a table for docs/results.md, what it says, and what each network is."""
 
 from __future__ import annotations
 
-import re
+import csv
+import shlex
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gnas.files import write_atomic
+from paper_rows import trim
+
 from gnas.model.metrics import decimals
+from gnas.run.words import unit
 
 METRICS = {"zinc": "mae", "cifar10": "accuracy"}
+TITLES = {"zinc": "ZINC", "cifar10": "CIFAR10"}
 SEEDS = 4  # rows of fewer are not shown
-MARK = re.compile(r"(<!-- relations: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-HEAD = "| network | cell | cells | epochs | rate, dropout | weights | validation | test |\n|---|---|---:|---:|---|---:|---:|---:|"
+PUBLISHED = Path(__file__).parent / "references.csv"
+IGNORED = {"--device": 1, "--runs": 1, "--out": 1}  # options that say where it ran, and their number of values
+HEAD = (
+    "| dataset | network | cells | weights | epochs | validation | test | command |\n"
+    "|---|---|---:|---:|---:|---:|---:|---|"
+)
 
 Row = Mapping[str, str]
 
 
-def fill_page(page: Path, rows: Sequence[Row]) -> None:
-    """Write the tables between ``<!-- relations: DATASET -->`` and ``<!-- end -->``; the rest of the page stays."""
-    text = page.read_text(encoding="utf-8")
-    if not MARK.search(text):
-        raise SystemExit(f"{page}: no part between <!-- relations: zinc --> and <!-- end -->")
-    write_atomic(page, fill(text, rows))
+def make_table(rows: Sequence[Row]) -> str:
+    """Our networks on every dataset, best on validation first, the published ones below them, and what the table says."""
+    lines, said = [HEAD], []
+    for dataset in METRICS:
+        shown = select(dataset, rows)
+        lines += [*map(make_line, shown), *(make_published_line(one) for one in read_published(dataset))]
+        said += verdicts(shown) or [f"{TITLES[dataset]}: no rows of {SEEDS} seeds yet."]
+    return "\n".join([*lines, "", *(f"- {one}" for one in said), ""])
 
 
-def fill(text: str, rows: Sequence[Row]) -> str:
-    """The page with its tables."""
-    return MARK.sub(lambda match: f"{match[1]}\n{make_section(match[2], rows)}\n{match[4]}", text)
-
-
-def make_section(dataset: str, rows: Sequence[Row]) -> str:
-    """The table of a dataset, best on validation first, and what it says of the found network."""
-    shown = select(dataset, rows)
-    if not shown:
-        return f"No row of {SEEDS} seeds yet: `python benchmarks/relations.py --dataset {dataset}`.\n"
-    lines = [HEAD, *(make_line(row) for row in shown)]
-    return "\n".join([*lines, "", *(f"- {one}" for one in verdicts(shown)), ""])
+def make_list(rows: Sequence[Row]) -> str:
+    """What each network of the table is."""
+    found: dict[str, str] = {}
+    for dataset in METRICS:
+        for row in select(dataset, rows):
+            formula, _, around = row["cell"].rpartition("]")
+            line = f"- {TITLES[dataset]}, {name_of(row)}: {row['cells']} cells `{formula}]`{around}"
+            found.setdefault(f"{line}; rate {float(row['lr']):g}, dropout {float(row['dropout']):g}.", "")
+    return "\n".join([*found, ""])
 
 
 def select(dataset: str, rows: Sequence[Row]) -> list[Row]:
@@ -52,19 +59,46 @@ def select(dataset: str, rows: Sequence[Row]) -> list[Row]:
 
 
 def make_line(row: Row) -> str:
-    """One row of the table."""
+    """One network of ours."""
     mean, deviation, digits = *spread(row), digits_of(row)
-    cell = row["cell"].replace("|", "\\|")
-    formula, _, around = cell.rpartition("]")
     return (
-        f"| {name_of(row)} | `{formula}]`{around} | {row['cells']} | {row['epochs']} | {float(row['lr']):g}, "
-        f"{float(row['dropout']):g} | {int(row['weights']):,} | {show(float(row['val']), digits)} | "
-        f"{show(mean, digits)} ± {show(deviation, digits)} |"
+        f"| {name_dataset(row['dataset'])} | {name_of(row)} | {row['cells']} | {int(row['weights']):,} | {row['epochs']} | "
+        f"{trim(float(row['val']), digits)} | {trim(mean, digits)} ± {trim(deviation, digits)} | "
+        f"`{clean(row['command'])}` |"
     )
+
+
+def read_published(dataset: str) -> list[Row]:
+    """What others print for a dataset."""
+    with open(PUBLISHED, newline="") as file:
+        return [row for row in csv.DictReader(file) if row["dataset"] == dataset]
+
+
+def make_published_line(row: Row) -> str:
+    """One published figure."""
+    weights = f"about {int(row['weights']):,} " if row["weights"] else ""
+    name = f"[{row['network']}, {row['year']}]({row['source']})"
+    return f"| {name_dataset(row['dataset'])} | {name} | | {weights}| | | {row['test'].removeprefix('0')} | published |"
+
+
+def name_dataset(dataset: str) -> str:
+    return f"{TITLES[dataset]}, {unit(METRICS[dataset])}"
 
 
 def name_of(row: Row) -> str:
     return f"**{row['network']}**" if row["kind"] == "found" else f"`{row['network']}`"
+
+
+def clean(command: str) -> str:
+    """A recorded command without what says where it ran."""
+    words, kept = shlex.split(command), []
+    while words:
+        word = words.pop(0)
+        if word in IGNORED:
+            del words[: IGNORED[word]]
+        else:
+            kept.append(word)
+    return shlex.join(kept)
 
 
 def verdicts(shown: Sequence[Row]) -> list[str]:
@@ -76,7 +110,7 @@ def verdicts(shown: Sequence[Row]) -> list[str]:
         others = [row for row in same if row["kind"] != "found"]
         if ours is not None and others:
             parts = ", ".join(compare(ours, one) for one in others)
-            found.append(f"{epochs} epochs, test: {ours['network']} is {parts}.")
+            found.append(f"{TITLES[ours['dataset']]}, {epochs} epochs, test: {ours['network']} is {parts}.")
     return found
 
 
@@ -90,7 +124,7 @@ def compare(ours: Row, other: Row) -> str:
     error = (deviation**2 / (seeds[0] - 1) + other_deviation**2 / (seeds[1] - 1)) ** 0.5
     gain = (mean - theirs) * (1 if METRICS[ours["dataset"]] == "accuracy" else -1)
     word = "level with" if abs(gain) <= error else "better than" if gain > 0 else "worse than"
-    return f"{word} `{other['network']}` ({show(abs(gain), digits)} ± {show(error, digits)})"
+    return f"{word} `{other['network']}` ({trim(abs(gain), digits)} ± {trim(error, digits)})"
 
 
 def spread(row: Row) -> tuple[float, float]:
@@ -101,8 +135,3 @@ def spread(row: Row) -> tuple[float, float]:
 
 def digits_of(row: Row) -> int:
     return decimals(METRICS[row["dataset"]])
-
-
-def show(value: float, digits: int) -> str:
-    """A figure without the zero in front of its point."""
-    return f"{value:.{digits}f}".removeprefix("0")

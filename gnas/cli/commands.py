@@ -344,7 +344,7 @@ command(
     "gnas reproduce --quick",
     "gnas reproduce --list",
     "gnas reproduce --only table-zinc --methods gnas --device cuda --time-limit 560 --out runs/paper",
-    "gnas reproduce --from benchmarks/results --no-run --page docs/results.md",
+    "gnas reproduce --from benchmarks/results --no-run --page docs/results-details.md",
     own={
         **panel(
             "What is reproduced",

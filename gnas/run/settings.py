@@ -179,7 +179,7 @@ OLD_RUN = {"strategy", "seeds", "search_epochs", *OLD_GROUPS}  # a run named eve
 # The normalisation by degrees of GCN gains several points on graphs with communities, and a search takes no longer.
 _WIDER = (*SearchSpace.aggregators, "symmetric")
 
-# Size and degree as two more inputs: most often they help, at worst they cost half a point (docs/results.md).
+# Size and degree as two more inputs: most often they help, at worst they cost half a point (docs/results-details.md).
 _STRUCTURE = {"structure": ["auto"]}
 
 PRESETS: dict[str, dict[str, Any]] = {

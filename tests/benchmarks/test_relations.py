@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import paper_rows
 import pytest
 import relations
 import relations_report
+import results_page
 import small
 from rows import read
 
@@ -78,10 +80,12 @@ def row(network: str, tests: str, val: float, kind: str = "named", **more: objec
     mean = sum(map(float, tests.split())) / len(tests.split())
     values = {"dataset": "zinc", "kind": kind, "network": network, "tests": tests, "test": mean, "val": val, **more}
     fixed = {"cell": "[sum(edge) | identity], words", "cells": 2, "epochs": 9, "lr": 0.001, "dropout": 0, "weights": 9}
+    fixed["command"] = "python benchmarks/relations.py --networks x --device cuda"
     return {name: str(value) for name, value in {**fixed, **values}.items()}
 
 
-def test_the_table_and_what_it_says() -> None:
+def test_the_table_and_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relations_report, "read_published", lambda dataset: [])
     rows = [
         row("old", "9 9 9 9", 0.1),
         row("mine", ".10 .12 .10 .12", 0.2, "found"),
@@ -92,21 +96,65 @@ def test_the_table_and_what_it_says() -> None:
         row("few", ".1 .1", 0.1),
     ]
     rows.append({**rows[0], "tests": ".3 .3 .3 .3", "test": ".3", "val": "0.6"})  # measured again
-    section = relations_report.make_section("zinc", rows)
-    names = [line.split(" | ")[0].strip("| ") for line in section.splitlines() if line.startswith("|")][2:]
+    table = relations_report.make_table(rows)
+    names = [line.split(" | ")[1] for line in table.splitlines() if line.startswith("| ZINC")]
     assert names == ["`good`", "**mine**", "**other**", "`near`", "`bad`", "`old`"]
-    assert "| **mine** | `[sum(edge) \\| identity]`, words | 2 | 9 | 0.001, 0 | 9 | .2000 | .1100 ± .0100 |" in section
-    assert "9 epochs, test: mine is worse than `good` (.0600 ± .0058), level with `near`" in section
-    assert "better than `bad` (.0900 ± .0058), better than `old`" in section
+    assert (
+        "| ZINC, MAE | **mine** | 2 | 9 | 9 | .2000 | .1100 ± .0100 | `python benchmarks/relations.py --networks x` |"
+        in table
+    )
+    assert "ZINC, 9 epochs, test: mine is worse than `good` (.0600 ± .0058), level with `near`" in table
+    assert "better than `bad` (.0900 ± .0058), better than `old`" in table
+    assert "- CIFAR10: no rows of 4 seeds yet." in table
     accuracy = [row("a", "70 72 70 72", 1, "found", dataset="cifar10"), row("b", "60 62 60 62", 1, dataset="cifar10")]
-    assert "a is better than `b` (10.00 ± .82)" in relations_report.make_section("cifar10", accuracy)
-    assert "No row of 4 seeds yet" in relations_report.make_section("cifar10", rows)
+    assert "CIFAR10, 9 epochs, test: a is better than `b` (10.00 ± .82)" in relations_report.make_table(accuracy)
+    assert relations_report.make_list(rows).startswith(
+        "- ZINC, `good`: 2 cells `[sum(edge) | identity]`, words; rate 0.001"
+    )
+    short = results_page.make_short([*rows, *accuracy], ())
+    assert "| ZINC with bonds and walks, found by a race | 2 | | | **.110 ± .010** |" in short
+    assert "| CIFAR10 with distances, found by a race | 2 | | | **71.00 ± 1.00** |" in short
 
 
-def test_the_page_has_the_tables_of_the_kept_rows() -> None:
-    """``python benchmarks/relations.py --page docs/results.md`` writes them."""
-    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    assert relations_report.fill(text, read(ROWS)) == text
+@pytest.mark.parametrize("page", ["docs/results.md", "README.md"])
+def test_the_pages_have_the_tables_of_the_kept_rows(page: str) -> None:
+    """``python benchmarks/relations.py --page docs/results.md README.md`` writes them."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert results_page.fill(text, read(ROWS)) == text
+    assert results_page.MARK.search(text)
     assert set(relations_report.METRICS) == set(relations.DATA)
-    for dataset in relations.DATA:
-        assert f"<!-- relations: {dataset} -->" in text
+
+
+def test_the_table_of_the_readme_is_short() -> None:
+    (match,) = results_page.MARK.finditer((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert 5 <= len([line for line in match[3].splitlines() if line.startswith("|")]) - 2 <= 10
+
+
+def test_the_rows_of_the_paper() -> None:
+    """The best by validation among networks with the paper's space and input; newer searches replace older ones."""
+    rows = {(row.entry.dataset, row.entry.depth): row for row in paper_rows.read_paper_rows()}
+    assert len(rows) == 10
+    zinc = rows["zinc", 4]
+    assert zinc.plain is not None
+    assert zinc.plain.mean == pytest.approx(0.2540, abs=5e-5)  # of seeds 0, 1, 2, seed 1 has the best validation
+    assert len(zinc.plain.searches) == 3
+    assert paper_rows.show_ours(zinc.plain, zinc.entry) == "**.254 ± .011**"
+    assert zinc.plain.command.endswith("--only table-zinc --datasets zinc --methods gnas --depths 4 --searches 3")
+    cluster = rows["cluster", 4]
+    assert cluster.plain is not None
+    assert cluster.wider is not None
+    assert cluster.plain.mean < 62 < cluster.wider.mean, "the network with symmetric is not of the paper's space"
+    assert "--set data.structure=size,degree" in cluster.wider.command
+    for row in rows.values():
+        for network in filter(None, (row.plain, row.wider)):
+            assert network.weights <= row.entry.budget
+            assert "strategy_settings" not in network.command
+
+
+def test_the_plot_shows_every_dataset() -> None:
+    figure = results_page.draw(read(ROWS), paper_rows.read_paper_rows())
+    titles = [panel.get_title(loc="left") for panel in figure.axes]
+    assert titles[:5] == [
+        "ZINC, test MAE",
+        *(f"{name}, test error %" for name in ("PATTERN", "CLUSTER", "MNIST", "CIFAR10")),
+    ]

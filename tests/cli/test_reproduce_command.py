@@ -69,15 +69,15 @@ def test_failed_runs_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_page_of_results_is_up_to_date(tmp_path: Path) -> None:
-    """docs/results.md holds what the kept runs give; after new ones: the command in docs/reproduce.md."""
-    page = tmp_path / "docs" / "results.md"
+    """docs/results-details.md holds what the kept runs give; after new ones: the command in docs/reproduce.md."""
+    page = tmp_path / "docs" / "results-details.md"
     page.parent.mkdir()
-    shutil.copyfile(ROOT / "docs" / "results.md", page)
+    shutil.copyfile(ROOT / "docs" / "results-details.md", page)
     ended = gnas(
         "reproduce", "--from", ROOT / "benchmarks" / "results", "--no-run", "--page", page, "--out", "out", "--quiet"
     )
     assert ended.code == 0, ended
-    assert page.read_text() == (ROOT / "docs" / "results.md").read_text()
+    assert page.read_text() == (ROOT / "docs" / "results-details.md").read_text()
 
 
 def test_an_estimate_for_a_gpu_needs_none() -> None:

@@ -15,7 +15,9 @@ FOLDER = Path(__file__).parent
 
 
 def genotypes(dataset: str) -> dict[int, Genotype]:
-    """The genotypes found for a dataset, by number of cells. docs/results.md says how they were found and how good they are.
+    """The genotypes found for a dataset, by number of cells.
+
+    docs/results-details.md says how they were found and how good they are.
 
     Most were found with two numbers more at every node; :func:`recipe` names the file with these settings.
 
@@ -41,7 +43,7 @@ def genotype_file(name: str) -> Path:
 
 
 def recipe(name: str) -> Path:
-    """A file of settings: the training, number of weights and input with which docs/results.md has this genotype.
+    """A file of settings: the training, number of weights and input with which docs/results-details.md has this genotype.
 
     >>> from gnas.arch.shipped import recipe
     >>> gnas.Settings.resolve(file=recipe("zinc-12")).training.seeds
