@@ -11,6 +11,7 @@ from samples import INTERPRETED, random_graph
 from torch_geometric.data import Batch, Data
 
 torch.set_num_threads(1)  # the graphs here are small: a second thread only waits
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the same in the processes that tests start
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def leaves(*shapes: tuple[int, ...]) -> list[Tensor]:
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("around", ["nothing", "relu", "before"])
 @pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize(("count", "rows", "inner", "outer"), [(1, 37, 5, 70), (2, 300, 68, 9), (1, 1, 1, 1)])
+@pytest.mark.parametrize(("count", "rows", "inner", "outer"), [(1, 37, 5, 70), (2, 130, 68, 9), (1, 1, 1, 1)])
 def test_linear(count: int, rows: int, inner: int, outer: int, turned: bool, around: str, parts: int) -> None:
     weight_shape = (count, outer, inner * parts) if turned else (count, inner * parts, outer)
     one, two, weight, bias, before = leaves(
@@ -142,9 +142,9 @@ def test_networks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs and gradients of networks with edges, encodings and padding are those of plain PyTorch."""
     graphs = with_encodings(gnas.load("molecules-mini"), "walks:4,edge_walks:3")
     task = graphs.task
-    store = GraphStore(graphs.train.select(range(12)), DEVICE)
-    planned = store.plan(6, padded=True)[0]
-    net = shake(baselines.build_recipe(name, task, 6, 3)).to(DEVICE)
+    store = GraphStore(graphs.train.select(range(4)), DEVICE)
+    planned = store.plan(2, padded=True)[0]
+    net = shake(baselines.build_recipe(name, task, 6, 2)).to(DEVICE)
     found = []
     for kernels in ("torch", "triton"):
         monkeypatch.setenv("GNAS_FUSED", kernels)
