@@ -134,7 +134,7 @@ _FIRST = {
     "Encoding": "source level kind nodes edges targets labels requested reasons",
     "Column": "name kind size values",
 }
-_DERIVED = ("rows", "node_pe", "edge_pe")  # where graphs came from; encodings, which edges and task decide
+_DERIVED = ("rows", "node_pe", "edge_pe", "absent")  # where graphs came from; what edges, task and x decide
 
 
 def _counted_fields(value: Any) -> list[Field[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,8 @@ class Column:
     """One input column: a number as it is, an integer 0..size-1, a position in ``values``, or the node's in-degree.
 
     With ``other`` the last category stands for every value that the training data does not have. An integer column whose
-    training data lacks some of 0..size-2 has the others as ``values``.
+    training data lacks some of 0..size-2 has the others as ``values``. Without ``other`` every category keeps its number;
+    ``absent`` are those that the training data does not have.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Column:
     other: bool = False
     center: float = 0.0  # a continuous column is read as (value - center) / scale
     scale: float = 1.0
+    absent: tuple[int, ...] = field(default=(), compare=False)  # decides no number: it is only noted
 
     def __post_init__(self) -> None:
         choose(self.kind, COLUMN_KINDS, "column kind")
@@ -87,18 +89,21 @@ class Column:
         return np.where(known, whole, -1)
 
     def note_unseen(self, values: Array, place: Place) -> list[str]:
-        """A line on the values that become the category for other values: the first three, and their first places."""
-        if not self.other or (values.dtype.kind == "S" and self.kind != "vocabulary"):
+        """A line on the values that the training data does not have: the first three, and their first places."""
+        if values.dtype.kind == "S" and self.kind != "vocabulary":
             return []
-        rows = np.flatnonzero(self.codes(values) < 0)
+        if self.other:
+            rows = np.flatnonzero(self.codes(values) < 0)
+        else:
+            absent = np.array(self.absent, np.int64)
+            rows = np.flatnonzero(find_positions(absent, self.codes(values)) >= 0)
         if not len(rows):
             return []
         found = [format_value(value) for value in np.unique(values[rows]).tolist()]
-        are = "is" if len(found) == 1 else "are"
+        are, them = ("is", "it") if len(found) == 1 else ("are", "them")
+        then = f"{are} read as 'other'" if self.other else f"nothing is learned about {them}"
         where = _format_places(rows.tolist(), place)
-        return [
-            f"column {self.name!r}: {format_list(found, 3)} {are} not in the training data and {are} read as 'other' ({where})"
-        ]
+        return [f"column {self.name!r}: {format_list(found, 3)} {are} not in the training data and {then} ({where})"]
 
 
 def _format_places(rows: list[int], place: Place, most: int = 3) -> str:
@@ -212,9 +217,12 @@ def _read_column(values: Mapping[str, Any]) -> Column:
         float(values.get("center", 0)),
         float(values.get("scale", 1)),
     )
+    absent = tuple(values.get("absent", ()))
+    if not all(type(v) is int and 0 <= v < 2**31 for v in absent):
+        raise InputError(f"column {values['name']!r}: absent must be categories")
     if not (np.isfinite(center) and 0 < scale < np.inf):
         raise InputError(f"column {values['name']!r}: center and scale must be finite numbers, scale above 0")
-    return Column(str(values["name"]), str(values["kind"]), int(values["size"]), entries, other, center, scale)
+    return Column(str(values["name"]), str(values["kind"]), int(values["size"]), entries, other, center, scale, absent)
 
 
 def _read_feature(values: Mapping[str, Any]) -> Feature:

@@ -17,7 +17,7 @@ from gnas.data import NAMES, load, unknown_data
 from gnas.data.benchmark import Benchmark
 from gnas.data.benchmarks import is_dataset
 from gnas.data.checks import check_graph_set
-from gnas.data.encoding import Encoding
+from gnas.data.encoding import Encoding, format_count
 from gnas.data.own.csv import Table
 from gnas.data.own.load import encode_graphs
 from gnas.data.own.molecule_tables import as_table
@@ -81,7 +81,7 @@ def read_graphs(
 def _warn_unseen(notes: Sequence[str]) -> None:
     """One Python warning on values that the training data does not have; a script may not look at the notes."""
     if notes:
-        more = f" (and {len(notes) - 1} more such notes)" if len(notes) > 1 else ""
+        more = f" (and {format_count(len(notes) - 1, 'more such note')})" if len(notes) > 1 else ""
         warnings.warn(f"{notes[0]}{more}; predictions for them are guesses", stacklevel=3)
 
 

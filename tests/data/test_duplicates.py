@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from gnas.data.own.duplicates import find_duplicates
+from gnas.data.own.load import load_own
 from gnas.graph import GraphSet
 
 
@@ -66,6 +67,25 @@ def test_molecules_are_compared_by_their_canonical_smiles():
     pytest.importorskip("rdkit")
     graphs = GraphSet.from_data([random_graph(3), random_graph(3), random_graph(3)])
     assert [g.tolist() for g in find_duplicates(graphs, ["OCC", "CCO", "CCC"])] == [[0, 1]]
+
+
+CAGE = (
+    "c12c3c4c5c1c1c6c7c2c2c8c3c3c9c4c4c%10c5c5c1c1c6c6c%11c7c2c2c7c8c3c3c8c9c4c4c9c%10c5c5c1c1c6c6c%11c2c2c7c3c3c8c4c4c9c5"
+    "c1c1c6c2c3c41"
+)
+UNUSUAL = "C[Mg](C)(F)(F)N(=O)(=O)O"  # a valence that rdkit does not know
+
+
+@pytest.mark.parametrize("text", [CAGE, "N1CC2CCCC1CCCC2", UNUSUAL])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_copies_of_molecules_are_found_however_alike_their_atoms_are(text, seed):
+    chem = pytest.importorskip("rdkit.Chem")
+    molecule = chem.MolFromSmiles(text) or chem.MolFromSmiles(text, sanitize=False)
+    again = chem.MolToRandomSmilesVect(molecule, 1, randomSeed=seed)[0]
+    assert again != text
+    rows = [text, *("C" * n for n in range(1, 10)), "CO", again]
+    b = load_own(rows, y=[float(i) for i in range(12)])
+    assert any("different targets (SMILES 0: 0, SMILES 11: 11)" in line for line in b.problems)
 
 
 def test_many_graphs_take_little_time():

@@ -64,6 +64,7 @@ def test_encodings_are_json():
         {"source": "pickle"},
         {"source": []},
         {"labels": 4},
+        {"nodes": [{"name": "b", "kind": "integer", "size": 3, "values": [], "absent": ["1"]}]},
     ],
 )
 def test_encodings_that_are_none(broken):

@@ -30,9 +30,9 @@ def test_networkx_attributes():
             graph.nodes[i]["y"] = "yes" if i % 2 else "no"
         graph.add_edge(i, (i + 1) % 12, weight=0.5, bond="single")
     b = load_own(graph)
-    assert (b.task.level, b.task.labels, b.task.in_channels) == ("node", ("no", "yes"), 3)
+    assert (b.task.level, b.task.labels, b.task.in_channels) == ("node", ("no", "yes"), 4)  # a, b, other; size
     assert b.train.pos.shape == (12, 2)
-    assert b.train.edge_attr.shape == (12, 2)
+    assert b.train.edge_attr.shape == (12, 3)  # weight; single, other
     assert [int(g.mask.sum()) for g in b.splits().values()] == [4, 4, 3]
     assert any("no edge has the reverse" in n for n in b.notes)
     new = encode_graphs(graph, b.encoding, b.task).graphs
@@ -81,4 +81,24 @@ def test_all_attributes_are_columns_and_what_cannot_be_read_is_named():
     for graph in graphs:
         for _, attributes in graph.nodes(data=True):
             attributes["later"] = 1
-    assert encode_graphs(graphs, b.encoding, b.task).graphs.x.shape[1] == 4
+    assert encode_graphs(graphs, b.encoding, b.task).graphs.x.shape[1] == 5  # a, b, other
+
+
+def test_values_that_train_lacks_are_read_as_other():
+    def graph(kind, charge):
+        one = nx.path_graph(3, create_using=nx.Graph)
+        nx.set_node_attributes(one, "C", "kind")
+        nx.set_node_attributes(one, {n: 2 * (n % 2) for n in one}, "charge")
+        one.nodes[1].update(kind=kind, charge=charge)
+        one.graph["y"] = 0.5
+        return one
+
+    b = load_own(([graph("N", 2)] * 8, [graph("O", 2)] * 2, [graph("N", 1)] * 2))
+    kind, charge = (
+        f"column '{name}': {value} is not in the training data" for name, value in (("kind", "'O'"), ("charge", 1))
+    )
+    assert any(n.startswith(f"{kind} and is read as 'other' (val graph 0, node 1") for n in b.notes)
+    assert any(n.startswith(f"{charge} and is read as 'other' (test graph 0, node 1") for n in b.notes)
+    new = encode_graphs([graph("Se", 9)], b.encoding, b.task)
+    assert len(new.unseen) == 2
+    assert new.graphs.x[1].tolist() == [size - 1 for size in b.task.categories]

@@ -1,5 +1,7 @@
 """PyG objects: one graph, lists, datasets, masks, levels and targets."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from torch.utils.data import Subset
 from torch_geometric.data import Batch, Data, InMemoryDataset
 
 from gnas.data.own.load import encode_graphs, load_own
+from gnas.data.storage import load_benchmark, save_benchmark
 from gnas.graph import GraphSet
 
 
@@ -183,6 +186,43 @@ def test_atomic_numbers_and_edge_weights_are_columns_and_other_attributes_are_na
     del graphs[3].z
     with one_line("graph 3: no z, which graph 0 has"):
         load_own(graphs)
+
+
+def test_categories_that_train_lacks_keep_their_number_and_are_noted():
+    def graph(kind, bond):
+        edges = torch.tensor([[0, 1], [1, 0]])
+        return Data(
+            x=torch.tensor([[0], [kind]]), edge_index=edges, edge_attr=torch.tensor([0, bond]), y=torch.tensor([0.5])
+        )
+
+    b = load_own(([graph(4, 2)] * 8, [graph(3, 2), graph(4, 2)], [graph(4, 1)] * 2))
+    assert b.task.categories == (5,)
+    assert b.val.x.flatten().tolist() == [0, 3, 0, 4]
+    kind = "column 'x': 3 is not in the training data and nothing is learned about it"
+    bond = "column 'edge_attr': 1 is not in the training data and nothing is learned about it"
+    assert f"{kind} (val graph 0, node 1)" in b.notes
+    assert f"{bond} (test graph 0, edge 1, test graph 1, edge 1)" in b.notes
+    new = encode_graphs([graph(4, 2), graph(3, 1)], b.encoding, b.task)
+    assert new.unseen == (f"{kind} (graph 1, node 1)", f"{bond} (graph 1, edge 1)")
+    assert encode_graphs([graph(4, 2)], b.encoding, b.task).unseen == ()
+    with one_line("graph 0, node 1: column 'x' is 5; its categories are 0..4"):
+        encode_graphs([graph(5, 2)], b.encoding, b.task)
+
+
+def test_what_train_lacks_decides_neither_columns_nor_the_fingerprint(tmp_path):
+    graphs = path_graphs(20)
+    for g in graphs:
+        g.x = 5 * (torch.arange(g.num_nodes)[:, None] % 2)
+        g.x[-1] = 2
+    b = load_own(graphs)
+    (column,) = b.encoding.nodes
+    assert column.absent == (1, 3, 4)
+    older = dataclasses.replace(column, absent=())
+    assert older == column
+    bare = dataclasses.replace(b, encoding=dataclasses.replace(b.encoding, nodes=(older,)))
+    assert bare.fingerprint == b.fingerprint
+    packed = load_benchmark(save_benchmark(b, tmp_path / "b.safetensors"))
+    assert packed.encoding.nodes[0].absent == (1, 3, 4)
 
 
 @pytest.mark.parametrize(

@@ -212,10 +212,10 @@ def _input_notes(raw: RawGraphs, encoding: Encoding) -> list[str]:
 
 
 def _unseen_notes(whole: GraphSet, train: GraphSet, encoding: Encoding) -> list[str]:
-    """Categories that only val or test have: nothing is learned about them."""
+    """Tokens and degrees that only val or test have; ``note_fit`` has the lines on other columns."""
     notes = []
     for i, column in enumerate(encoding.nodes if encoding.categories else ()):
-        if column.other:
+        if column.other or column.kind == "integer":
             continue
         everywhere, learned = (len(g.x[:, i].unique()) for g in (whole, train))
         if everywhere > learned:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 
+from gnas.data.atoms import parse_canonical
 from gnas.data.encoding import Array
 from gnas.data.own.raw import as_matrix
 from gnas.data.smiles import import_rdkit
@@ -20,9 +22,9 @@ MOST_TIES = 32  # nodes of a graph that get different ranks before the order of 
 def find_duplicates(graphs: GraphSet, smiles: Sequence[str] = ()) -> list[Array]:
     """The numbers of equal graphs, group by group.
 
-    Neighbourhood hashes select candidates. Molecules are then compared by their canonical SMILES, other graphs node by node
-    and edge by edge in an order that depends on the hashes. Two graphs of a group are always equal. Two equal graphs can be
-    missed if they have many nodes that neighbourhoods do not tell apart.
+    Neighbourhood hashes select candidates. Molecules are then compared by their canonical SMILES: all copies are found, however
+    alike their atoms are. Other graphs are compared node by node and edge by edge in an order that depends on the hashes: two
+    graphs of a group are always equal, but two equal graphs are missed if neighbourhoods tell few of their nodes apart.
     """
     content = _Colours(graphs).hash_graphs()
     candidates = np.concatenate([np.zeros(0, np.int64), *_group(content)])
@@ -135,5 +137,13 @@ def _canonical_forms(graphs: GraphSet, candidates: Array) -> list[str]:
 
 def _canonical_smiles(smiles: Sequence[str], candidates: Array) -> list[str]:
     chem = import_rdkit()
-    molecules = ((smiles[i], chem.MolFromSmiles(smiles[i])) for i in candidates.tolist())
-    return [text if molecule is None else str(chem.MolToSmiles(molecule)) for text, molecule in molecules]
+    return [_write_canonical(chem, smiles[i]) for i in candidates.tolist()]
+
+
+def _write_canonical(chem: Any, text: str) -> str:
+    """rdkit's canonical SMILES, also of a molecule with an unusual valence."""
+    molecule = chem.MolFromSmiles(text)
+    if molecule is None:
+        parsed = parse_canonical(text)
+        molecule = None if parsed is None else parsed[0]
+    return text if molecule is None else str(chem.MolToSmiles(molecule))

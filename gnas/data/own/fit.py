@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from gnas.data.own.infer import describe_columns
 from gnas.data.own.raw import RawGraphs
 from gnas.errors import InputError
 
-FITTED_SOURCES = ("smiles", "tables", "tu")  # PyG's x has no names and is what the network reads: its categories stay
+FITTED_SOURCES = ("smiles", "tables", "tu", "networkx")  # PyG's x is what the network reads: its categories stay
 
 
 def fit_encoding(encoding: Encoding, raw: RawGraphs, train: Array | None) -> Encoding:
@@ -20,12 +20,12 @@ def fit_encoding(encoding: Encoding, raw: RawGraphs, train: Array | None) -> Enc
 
     Values that only other graphs have become the category "other".
     """
-    if raw.source in FITTED_SOURCES and not raw.has_tokens:
-        nodes = _fit_columns(encoding.nodes, raw.nodes, _rows(train, raw.node_counts))
-        edges = _fit_columns(encoding.edges, raw.edges, _rows(train, raw.edge_counts))
-        before, after = describe_columns(encoding.nodes), describe_columns(nodes)
-        reasons = tuple(after if reason == before else reason for reason in encoding.reasons)
-        encoding = replace(encoding, nodes=nodes, edges=edges, reasons=reasons)
+    fit = fit_column if raw.source in FITTED_SOURCES and not raw.has_tokens else _name_absent
+    nodes = _fit_columns(fit, encoding.nodes, raw.nodes, _rows(train, raw.node_counts))
+    edges = _fit_columns(fit, encoding.edges, raw.edges, _rows(train, raw.edge_counts))
+    before, after = describe_columns(encoding.nodes), describe_columns(nodes)
+    reasons = tuple(after if reason == before else reason for reason in encoding.reasons)
+    encoding = replace(encoding, nodes=nodes, edges=edges, reasons=reasons)
     edges = tuple(_standardise(c, raw.edges[c.name], _rows(train, raw.edge_counts)) for c in encoding.edges)
     encoding = replace(encoding, edges=edges)
     if raw.graphs and raw.level != "graph":
@@ -78,11 +78,14 @@ def _rows(train: Array | None, counts: Array) -> Array | None:
     return None if train is None else np.repeat(train, counts)
 
 
-def _fit_columns(columns: Sequence[Column], table: Mapping[str, Array], rows: Array | None) -> tuple[Column, ...]:
+def _fit_columns(
+    fit: Callable[[Column, Array], Column],
+    columns: Sequence[Column],
+    table: Mapping[str, Array],
+    rows: Array | None,
+) -> tuple[Column, ...]:
     return tuple(
-        fit_column(c, table[c.name] if rows is None else table[c.name][rows])
-        if c.kind in ("integer", "vocabulary")
-        else c
+        fit(c, table[c.name] if rows is None else table[c.name][rows]) if c.kind in ("integer", "vocabulary") else c
         for c in columns
     )
 
@@ -96,6 +99,14 @@ def fit_column(column: Column, values: Array) -> Column:
     largest = int(codes[-1]) if len(codes) else -1
     seen = tuple(codes.tolist()) if len(codes) <= largest else ()
     return Column(column.name, "integer", largest + 2, seen, other=True)
+
+
+def _name_absent(column: Column, values: Array) -> Column:
+    """The column with the same categories; it names those that ``values`` lacks."""
+    if column.kind != "integer":
+        return column
+    seen = column.codes(np.unique(values))
+    return replace(column, absent=tuple(np.setdiff1d(np.arange(column.size), seen).tolist()))
 
 
 # -- features of whole graphs --------------------------------------------------------------------------------------

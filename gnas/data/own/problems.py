@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from gnas.data.benchmark import SPLIT_NAMES
-from gnas.data.encoding import Array, format_count, format_list
+from gnas.data.encoding import Array, format_count, format_list, is_descriptor
 from gnas.data.own.duplicates import find_duplicates
 from gnas.data.own.raw import RawGraphs
 from gnas.graph import GraphSet
@@ -50,12 +50,13 @@ def _codes_of_rows(raw: RawGraphs, codes: Array) -> Array:
 def _constants(raw: RawGraphs) -> Iterator[str]:
     tables = (("node", raw.nodes), ("edge", raw.edges), ("graph", raw.graphs))
     for what, table in tables[2:] if raw.source in DERIVED else tables:
-        names = [name for name, values in table.items() if len(values) and (values == values[0]).all()]
-        if names and what == "node" and len(names) == len(table):
+        given = {name: values for name, values in table.items() if not is_descriptor(name)}
+        names = [name for name, values in given.items() if len(values) and (values == values[0]).all()]
+        if names and what == "node" and len(names) == len(given):
             yield f"node columns {format_list(names, 4)}: the same value everywhere, so networks see the edges alone"
         elif names:
             count = format_count(len(names), f"{what} column")
-            yield f"{count} of {len(table)} with the same value everywhere ({format_list(names, 4)}): remove them"
+            yield f"{count} of {len(given)} with the same value everywhere ({format_list(names, 4)}): remove them"
 
 
 def _leaks(raw: RawGraphs) -> Iterator[str]:
