@@ -64,10 +64,14 @@ def type_of(kind: type, one: Field[Any]) -> str:
 
 def shown(value: Any) -> str:
     """A value as a file has it."""
-    text = {"True": "true", "False": "false", "None": "null"}.get(str(value), str(value))
     if isinstance(value, tuple):
-        text = ", ".join(map(str, value))
-    return f"`{text}`" if text else "as searched"
+        return f"`{', '.join(map(plain, value))}`" if value else "none"
+    return f"`{plain(value)}`" if value != "" else "as searched"
+
+
+def plain(value: Any) -> str:
+    """A value as YAML writes it."""
+    return {"True": "true", "False": "false", "None": "null"}.get(str(value), str(value))
 
 
 TABLES = {

@@ -98,6 +98,12 @@ def test_the_example_runs(name: str, scene: tuple[Path, dict[str, Any]], monkeyp
     assert result.failed == 0, "".join(said)
 
 
+def test_every_public_name_is_on_the_page() -> None:
+    public = [one for name in gnas.__all__ if callable(one := getattr(gnas, name))]
+    assert len(public) > 30
+    assert not [one for one in public if one not in LISTED.values()]
+
+
 def test_the_page_says_what_its_names_are() -> None:
     for words in ('gnas.load("cluster-mini")', 'gnas.gap.zoo("gin", num_cells=2)', "runs/mine"):
         assert words in PAGE

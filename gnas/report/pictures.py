@@ -29,7 +29,7 @@ SEEDS = "Lines are means over the seeds. Shades span the lowest and the highest 
 DEVIATION = "Points are means over the seeds. Bars show one standard deviation."
 RACE = "Race: validation metric by trained epochs"
 RACE_CAPTION = (
-    "A line per candidate, a point per rung. The leaders have colours. The worst tenth of the points is cut off."
+    "A line per candidate, a point per rung. The leaders have colours. Of many points the worst tenth is cut off."
 )
 LINKS = "Lines are means over the links of a cell. Shades span the lowest and the highest link."
 

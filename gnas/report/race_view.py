@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEADERS = 5  # with a colour of their own
+MANY = 20  # points, of which the worst tenth is not shown
 
 
 @dataclass
@@ -84,9 +85,9 @@ def race_curves(racers: list[Racer], metric: str) -> Figure:
 
 
 def _focus(panel: object, racers: list[Racer], metric: str) -> None:
-    """Leave out the worst tenth of the values: a failed start would flatten all curves."""
+    """Leave out the worst tenth of many values: a failed start would flatten all curves."""
     values = sorted((value for one in racers for _, value in one.points), reverse=higher_is_better(metric))
-    if len(values) < 5:
+    if len(values) < MANY:
         return
     best, limit = values[0], values[int(0.9 * (len(values) - 1))]
     room = 0.06 * abs(limit - best) or 1.0
@@ -109,6 +110,7 @@ def racers_table(racers: list[Racer], metric: str, most: int = 12) -> Table[Race
         Column[Racer]("state", "state"),
     )
     shown = racers[:most]
-    what = "were not trained to the end" if ended else "are dropped"
+    one, many = ("was", "were") if ended else ("is", "are")
+    what = f"{one if left == 1 else many} {'not trained to the end' if ended else 'dropped'}"
     caption = f"{len(shown)} of {len(racers)} candidates, best first. {left} {what}."
     return Table(columns, shown, caption)

@@ -71,8 +71,15 @@ class Store:
 class GraphStore(Store):
     """All graphs of a split on one device.
 
-    A dataset that is larger than the memory of the device stays on the host (``resident=False``): batches are then assembled
-    there and copied.
+    Args:
+        graphs: The graphs, such as ``benchmark.train``.
+        device: The device on which batches are used.
+        resident: Whether the graphs lie on the device. ``False``: they stay on the host, where batches are assembled and
+            copied. ``None``: on the device if they fit into its memory.
+
+    >>> store = gnas.GraphStore(gnas.load("cluster-mini").val)
+    >>> sum(batch.num_graphs for batch in store.epoch(batch_size=32)) >= len(store)  # the last batch is filled up
+    True
     """
 
     def __init__(self, graphs: GraphSet, device: torch.device | str = "cpu", resident: bool | None = None) -> None:
