@@ -97,24 +97,25 @@ def adam(
     betas: tuple[float, float] = (0.9, 0.999),
     decoupled: bool = False,
 ) -> torch.optim.Optimizer:
-    """Adam (``decoupled``: AdamW). On a GPU it is one fused kernel, and a recorded step reads the learning rate from a tensor."""
+    """Adam (``decoupled``: AdamW), fused. On a GPU a recorded step reads the learning rate from a tensor."""
     kind, weights = AdamW if decoupled else Adam, list(weights)
     if implementation(device) == "triton" and all(w.dtype == torch.float32 for w in weights):
         return JointAdam(weights, torch.tensor(lr, device=device), weight_decay, betas, decoupled)
     if device.type == "cuda":
         rate = torch.tensor(lr, device=device)
         return kind(weights, lr=rate, weight_decay=weight_decay, betas=betas, fused=True, capturable=True)
-    return kind(weights, lr=lr, weight_decay=weight_decay, betas=betas)
+    return kind(weights, lr=lr, weight_decay=weight_decay, betas=betas, fused=device.type == "cpu")
 
 
 def sgd(
     weights: Iterable[nn.Parameter], lr: float, momentum: float, weight_decay: float, device: torch.device
 ) -> torch.optim.Optimizer:
-    """SGD with momentum. On a GPU it is one fused kernel, and a recorded step reads the learning rate from a tensor."""
+    """SGD with momentum, fused. On a GPU a recorded step reads the learning rate from a tensor."""
     if device.type == "cuda":
         rate = torch.tensor(lr, device=device)
         return SGD(list(weights), lr=rate, momentum=momentum, weight_decay=weight_decay, fused=True)  # type: ignore[no-any-return]
-    return SGD(list(weights), lr=lr, momentum=momentum, weight_decay=weight_decay)  # type: ignore[no-any-return]
+    fused = device.type == "cpu"
+    return SGD(list(weights), lr=lr, momentum=momentum, weight_decay=weight_decay, fused=fused)  # type: ignore[no-any-return]
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -67,7 +67,9 @@ def test_they_step_as_pytorchs_own(kind: int) -> None:
     for _ in range(4):
         step(model, ours)
         step(twin, theirs)
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+    assert ours.param_groups[0]["fused"]  # PyTorch's default on a CPU is not: it takes four times as long
+    for mine, own in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(mine, own, rtol=1e-6, atol=1e-7)
     assert not any(p.requires_grad and p.grad_fn for p in model.parameters())
     saved = theirs.state_dict()
     ours.load_state_dict(saved)

@@ -1,6 +1,6 @@
-"""Neighbour aggregation on the CPU through PyTorch's row-wise sparse kernels: no message is ever materialised.
+"""Neighbour aggregation on the CPU: sums are bags of an embedding, maxima and edge scores products of sparse matrices.
 
-Of few edges the messages are materialised and added with ``index_add_``, which takes less time than to make a sparse matrix.
+A bag adds up rows of a table while it reads them: no message is ever materialised, unless each channel has its own weight.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from gnas.kernels.aggregate import reference
-
-FEW = 8192  # edges up to which messages are materialised
+FEW = 8192  # edges up to which messages are materialised at once
 EDGES = 4096  # per chunk, so that messages fit in the cache: 2 MB with 144 channels
 
 
@@ -21,26 +19,16 @@ def forward(
     x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, sum_to: int, max_from: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Sums, maxima and the edge each maximum came from (-1: no sender)."""
-    rows = ptr.numel() - 1
-    total, largest = x.new_zeros(rows, sum_to), x.new_zeros(rows, x.size(1) - max_from)
-    arg = torch.full_like(largest, -1, dtype=torch.int32)
-    count = int(ptr[-1])
-    few = count <= FEW
-    if few and sum_to:
-        total.index_add_(0, target[:count], x[:, :sum_to].index_select(0, source[:count]))
-    if not count or (few and x.size(1) == max_from):
-        return total, largest, arg
+    rows, kept, count = ptr.numel() - 1, x.size(1) - max_from, int(ptr[-1])
+    total = _bags(x[:, :sum_to], source[:count], ptr)
+    if not count or not kept:
+        return total, x.new_zeros(rows, kept), torch.full((rows, kept), -1, dtype=torch.int32)
     matrix = _matrix(ptr, source, x)
-    if sum_to and not few:
-        total = torch.ops.aten._sparse_mm_reduce_impl(matrix, x[:, :sum_to].contiguous(), "sum")[0]
-    if x.size(1) > max_from:
-        # The kernel returns arguments only if it expects a gradient to be computed.
-        matrix.requires_grad_()
-        with torch.enable_grad():
-            values, arg = torch.ops.aten._sparse_mm_reduce_impl(matrix, x[:, max_from:].contiguous(), "amax")
-        largest = values.detach()
-        arg = arg.masked_fill((ptr.diff() == 0)[:, None], -1).int()
-    return total, largest, arg
+    # The kernel returns arguments only if it expects a gradient to be computed.
+    matrix.requires_grad_()
+    with torch.enable_grad():
+        values, arg = torch.ops.aten._sparse_mm_reduce_impl(matrix, x[:, max_from:].contiguous(), "amax")
+    return total, values.detach(), arg.masked_fill((ptr.diff() == 0)[:, None], -1).int()
 
 
 def backward(
@@ -55,30 +43,39 @@ def backward(
     max_from: int,
 ) -> Tensor:
     """Gradient of the senders, given those of the sums and the maxima."""
-    grad = grad_sum.new_zeros(back_ptr.numel() - 1, channels)
     width, count = grad_sum.size(1), int(back_ptr[-1])
-    if width and count <= FEW:
-        grad[:, :width].index_add_(0, source[:count], grad_sum.index_select(0, target[:count]))
-    elif width:
-        matrix = _matrix(back_ptr, target[back.long()], grad_sum)
-        grad[:, :width] = torch.ops.aten._sparse_mm_reduce_impl(matrix, grad_sum, "sum")[0]
-    return reference.add_max_gradient(grad, grad_max, arg, source, max_from)
+    summed = _bags(grad_sum, target.index_select(0, back[:count]), back_ptr)
+    if width == channels and not grad_max.size(1):
+        return summed
+    grad = grad_sum.new_zeros(back_ptr.numel() - 1, channels)
+    grad[:, :width] = summed
+    if count and grad_max.size(1):
+        # Numbers of single elements: of whole rows the kernels are slower, and here each element has a row of its own.
+        place = source.index_select(0, arg.flatten().clamp_min(0)).long().mul_(channels).view_as(arg)
+        place.add_(torch.arange(max_from, channels))
+        grad.view(-1).scatter_add_(0, place.flatten(), grad_max.masked_fill(arg < 0, 0).flatten())
+    return grad
 
 
 def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
-    """Sum for each receiver of ``x`` at its senders, times the weights of its edges (``order``: their numbers).
-
-    Messages are made for a few thousand edges at a time, which stay in the cache: on dense graphs 1.5 to 4 times as fast
-    as all at once.
-    """
-    out, count = x.new_zeros(ptr.numel() - 1, x.size(1)), int(ptr[-1])
+    """Sum for each receiver of ``x`` at its senders, times the weights of its edges (``order``: their numbers)."""
+    count, heads = int(ptr[-1]), weight.size(1)
     if not count:
-        return out
+        return x.new_zeros(ptr.numel() - 1, x.size(1))
+    if heads < x.size(1):
+        edges = slice(count)
+        weights = _at(weight, edges, order).t().flatten()
+        index, bounds = _heads(_at(sender, edges, order), ptr, heads)
+        return _joined(_bags(x.view(-1, x.size(1) // heads), index, bounds, weights), heads)
     if count <= FEW:
-        receiver = torch.repeat_interleave(torch.arange(len(out)), ptr.diff())
-        return out.index_add_(0, receiver, _weigh(x, weight, sender, slice(count), order))
+        # In the order of the edges, which their weights have; the bags are of these messages.
+        message = x.index_select(0, sender[:count]).mul_(weight[:count])
+        return _bags(message, torch.arange(count, dtype=ptr.dtype) if order is None else order[:count], ptr)
+    # A few thousand edges at a time, which stay in the cache: on dense graphs 1.5 to 4 times as fast as all at once.
+    out = x.new_zeros(ptr.numel() - 1, x.size(1))
     for rows, edges in _blocks(ptr):
-        out[rows] = _sums(_weigh(x, weight, sender, edges, order), ptr, rows, edges)
+        message = x.index_select(0, _at(sender, edges, order)).mul_(_at(weight, edges, order))
+        out[rows] = _sums(message, ptr, rows, edges)
     return out
 
 
@@ -89,14 +86,21 @@ def products(
 
     That is the gradient of the weights. With ``vector``: their tanh(sum) instead, times ``vector``, summed likewise.
     """
-    out = torch.zeros_like(weight)
+    out, count, heads = torch.zeros_like(weight), int(ptr[-1]), weight.size(1)
+    if vector is None and heads < x.size(1) and count:
+        index, bounds = _heads(source[:count], ptr, heads)
+        wide = torch.promote_types(x.dtype, torch.float32)  # the kernel has no half precision
+        rows, columns = _apart(grad, heads).to(wide), x.view(-1, x.size(1) // heads).to(wide)
+        matrix = _csr(bounds, index, rows.new_zeros(index.numel()), (rows.size(0), columns.size(0)))
+        found = torch.sparse.sampled_addmm(matrix, rows, columns.t(), beta=0).values()
+        out[:count] = found.view(heads, count).t()
+        return out
     for _, edges in _blocks(ptr):
         there, here = grad.index_select(0, target[edges]), x.index_select(0, source[edges])
-        both = there.mul_(here) if vector is None else there.add_(here).tanh_()
-        if vector is not None or both.size(1) > out.size(1):
-            both = both.unflatten(1, (out.size(1), -1))
-            both = both.sum(-1) if vector is None else both @ vector
-        out[edges] = both
+        if vector is None:
+            out[edges] = there.mul_(here)
+        else:
+            out[edges] = there.add_(here).tanh_().unflatten(1, (heads, -1)) @ vector
     return out
 
 
@@ -115,14 +119,6 @@ def slopes(
     return slope, level
 
 
-def _weigh(x: Tensor, weight: Tensor, sender: Tensor, edges: slice, order: Tensor | None) -> Tensor:
-    """Rows of ``x`` at the senders, times the weights of their edges."""
-    own = _at(weight, edges, order)
-    message = x.index_select(0, _at(sender, edges, order))
-    message.view(len(own), own.size(1), -1).mul_(own[:, :, None])
-    return message
-
-
 def _at(rows: Tensor, edges: slice, order: Tensor | None) -> Tensor:
     return rows[edges] if order is None else rows.index_select(0, order[edges])
 
@@ -130,9 +126,34 @@ def _at(rows: Tensor, edges: slice, order: Tensor | None) -> Tensor:
 def _sums(message: Tensor, ptr: Tensor, rows: slice, edges: slice) -> Tensor:
     """Sums over the edges of each of these rows; ``message`` holds the edges alone."""
     bounds = ptr[rows.start : rows.stop + 1] - edges.start
-    matrix = _matrix(bounds, torch.arange(len(message)), message)
-    out: Tensor = torch.ops.aten._sparse_mm_reduce_impl(matrix, message, "sum")[0]
+    return _bags(message, torch.arange(len(message), dtype=ptr.dtype), bounds)
+
+
+def _bags(rows: Tensor, index: Tensor, ptr: Tensor, weight: Tensor | None = None) -> Tensor:
+    """For each range of ``ptr`` the sum of ``rows[index]`` in it, each times its ``weight``; zeros for an empty range."""
+    if not index.numel() or not rows.size(1):
+        return rows.new_zeros(ptr.numel() - 1, rows.size(1))
+    out: Tensor = torch.ops.aten._embedding_bag_forward_only(rows, index, ptr, False, 0, False, weight, True)[0]
     return out
+
+
+def _heads(sender: Tensor, ptr: Tensor, heads: int) -> tuple[Tensor, Tensor]:
+    """Numbers and bounds of bags, all receivers of the first head, then those of the next: each head of a node is a row."""
+    if heads == 1:
+        return sender, ptr
+    each = torch.arange(heads, dtype=ptr.dtype)[:, None]
+    index, bounds = sender * heads + each, ptr[:-1] + each * sender.numel()
+    return index.flatten(), torch.cat([bounds.flatten(), ptr.new_tensor([heads * sender.numel()])])
+
+
+def _apart(x: Tensor, heads: int) -> Tensor:
+    """``[nodes, heads * width]`` as ``[heads * nodes, width]``."""
+    return x if heads == 1 else x.view(x.size(0), heads, -1).transpose(0, 1).flatten(0, 1)
+
+
+def _joined(x: Tensor, heads: int) -> Tensor:
+    """``[heads * nodes, width]`` as ``[nodes, heads * width]``."""
+    return x if heads == 1 else x.view(heads, -1, x.size(1)).transpose(0, 1).flatten(1)
 
 
 def _blocks(ptr: Tensor) -> Iterator[tuple[slice, slice]]:
@@ -151,8 +172,10 @@ def _blocks(ptr: Tensor) -> Iterator[tuple[slice, slice]]:
 
 def _matrix(ptr: Tensor, columns: Tensor, x: Tensor) -> Tensor:
     count = int(ptr[-1])
+    return _csr(ptr.long(), columns[:count].long(), x.new_ones(count), (ptr.numel() - 1, x.size(0)))
+
+
+def _csr(ptr: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "sparse CSR is in beta": tests compare it with the reference
-        return torch.sparse_csr_tensor(
-            ptr.long(), columns[:count].long(), x.new_ones(count), (ptr.numel() - 1, x.size(0)), check_invariants=False
-        )
+        return torch.sparse_csr_tensor(ptr, columns, values, size, check_invariants=False)

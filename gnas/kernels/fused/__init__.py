@@ -97,6 +97,7 @@ class Groups(nn.Module):
         ptr = [sum(group < first for group in groups) for first in range(self.count + 1)]
         for name, values in (("of", groups), ("order", order), ("ptr", ptr)):
             self.register_buffer(name, torch.tensor(values, dtype=torch.int32), persistent=False)
+        self.items = tuple(groups)  # the same as ``of``, on the host
         self.in_order = list(groups) == list(range(len(groups)))
 
 

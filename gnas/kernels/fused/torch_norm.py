@@ -1,4 +1,7 @@
-"""Norm, ReLU and mix in PyTorch operations: few passes over memory, no graph of small steps."""
+"""Norm, ReLU and mix in PyTorch operations: few passes over memory, no graph of small steps.
+
+Without padding the norm is PyTorch's own kernel, one call for each operation; a mask needs sums of ours.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ def norm_forward(
 ) -> tuple[Tensor, list[Tensor]]:
     """Outputs, and the tensors that the backward pass needs."""
     if _is_plain(y, p, norm):
-        return _plain_forward(y, weight, bias, norm, before)
+        return _plain_forward(y, weight, bias, p, targets, norm, before)
     count = _count(y, norm.mask)
     rows = _rows(y, norm.mask)
     mean = rows @ y / count  # a product with a row of ones is faster than a reduction
@@ -46,7 +49,7 @@ def norm_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """Gradients of y, weight, bias and the mixing weights."""
     if _is_plain(saved[0], p, norm):
-        return _plain_backward(grad, weight, saved, norm)
+        return _plain_backward(grad, weight, p, saved, targets, norm)
     centred, active, rstd, count = saved
     arriving = grad if targets.in_order else grad.index_select(0, targets.of)
     grad_p = None
@@ -67,30 +70,51 @@ def norm_backward(
 
 
 def _is_plain(y: Tensor, p: Tensor | None, norm: Norm) -> bool:
-    """Whether PyTorch's own batch norm is used, which is faster: one operation without ReLU, and all of several rows count.
-
-    With ReLU it would be faster too, but it rounds differently, and trainings would no longer repeat those of earlier versions.
-    """
-    return y.size(0) == 1 and y.size(1) > 1 and p is None and norm.mask is None and not norm.relu
+    """Whether PyTorch's own batch norm serves: all of several rows count, and weights ``p`` can be read by the host."""
+    host = p is None or (y.device.type == "cpu" and not torch.compiler.is_compiling())
+    return y.size(1) > 1 and norm.mask is None and host
 
 
 def _plain_forward(
-    y: Tensor, weight: Tensor, bias: Tensor, norm: Norm, before: Tensor | None
+    y: Tensor, weight: Tensor, bias: Tensor, p: Tensor | None, targets: Groups, norm: Norm, before: Tensor | None
 ) -> tuple[Tensor, list[Tensor]]:
-    scale, shift, means, variances = (one.view(-1) for one in (weight, bias, norm.mean, norm.var))
-    out, mean, rstd = torch.native_batch_norm(y[0], scale, shift, means, variances, True, norm.momentum, norm.eps)
-    return out[None] if before is None else out[None] + before, [y, mean, rstd]
+    each = zip(y, *(one.squeeze(1) for one in (weight, bias, norm.mean, norm.var)), strict=True)
+    found = [torch.native_batch_norm(h, w, b, m, v, True, norm.momentum, norm.eps) for h, w, b, m, v in each]
+    parts = [torch.relu_(part) if norm.relu else part for part, _, _ in found]
+    moments = [moment for _, *moments in found for moment in moments]
+    saved = [y, bias, *moments, *(parts if norm.relu else [])]
+    if p is None and targets.in_order:
+        out = parts[0][None] if len(parts) == 1 else torch.stack(parts)
+        if before is not None:
+            return out + before, saved
+        # A result that is also kept for the backward pass gets wrong gradients from torch.compile in torch 2.11.
+        return out.clone() if norm.relu and torch.compiler.is_compiling() else out, saved
+    out = y.new_zeros(targets.count, *y.shape[1:]) if before is None else before.clone()
+    shares = [1.0] * len(parts) if p is None else p.tolist()
+    for part, target, share in zip(parts, targets.items, shares, strict=True):
+        out[target].add_(part, alpha=share)
+    return out, saved
 
 
 def _plain_backward(
-    grad: Tensor, weight: Tensor, saved: list[Tensor], norm: Norm
+    grad: Tensor, weight: Tensor, p: Tensor | None, saved: list[Tensor], targets: Groups, norm: Norm
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    y, mean, rstd = saved
-    flat = (one.view(-1) for one in (weight, norm.mean, norm.var))
-    grad_y, along, plain = torch.ops.aten.native_batch_norm_backward(
-        grad[0], y[0], *flat, mean, rstd, True, norm.eps, [True, True, True]
-    )
-    return grad_y[None], along.view_as(weight), plain.view_as(weight), None
+    y, bias, *rest = saved
+    count = len(y)
+    moments, parts = rest[: 2 * count], rest[2 * count :]
+    scales = weight if p is None else weight * p[:, None, None]
+    found = []
+    for k, target in enumerate(targets.items):
+        arriving = torch.ops.aten.threshold_backward(grad[target], parts[k], 0) if parts else grad[target]
+        given = y[k], scales[k, 0], norm.mean[k, 0], norm.var[k, 0], *moments[2 * k : 2 * k + 2]
+        found.append(torch.ops.aten.native_batch_norm_backward(arriving, *given, True, norm.eps, [True, True, True]))
+    grad_y, along, plain = (one[0][None] if count == 1 else torch.stack(one) for one in zip(*found, strict=True))
+    along, plain = along[:, None], plain[:, None]
+    if p is None:
+        return grad_y, along, plain, None
+    # What ``p`` weighs is a sum of the two before the weight: no need to keep or to read it.
+    grad_p = (weight * along + bias * plain).sum((1, 2))
+    return grad_y, along * p[:, None, None], plain * p[:, None, None], grad_p
 
 
 def _mix(active: Tensor, p: Tensor | None, targets: Groups) -> Tensor:
