@@ -7,6 +7,7 @@ import functools
 import os
 import shlex
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ FAILED, WRONG_USE, STOPPED = 1, 2, 130
 _UsageError: Any = typer.BadParameter.__mro__[1]  # of the click that typer carries, or of click itself
 
 COMMAND: ContextVar[tuple[str, ...]] = ContextVar("COMMAND", default=())  # the words of the command under way
+BEGAN: ContextVar[float | None] = ContextVar("BEGAN", default=None)  # when it began (time.monotonic)
 
 
 class Guarded(TyperGroup):
@@ -33,6 +35,7 @@ class Guarded(TyperGroup):
         argv = list(sys.argv[1:] if args is None else args)
         extra["prog_name"] = "gnas"
         COMMAND.set(tuple(argv))
+        BEGAN.set(time.monotonic())
         code = run_guarded(lambda: super(Guarded, self).main(argv, standalone_mode=False, **extra), argv)
         return sys.exit(code) if standalone_mode else code
 

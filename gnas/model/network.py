@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -227,10 +228,16 @@ def width_for(budget: int, build: Callable[[int], nn.Module], multiple: int = 1,
             warnings.simplefilter("ignore")  # the network that is built warns
             return sum(p.numel() for p in build(width).parameters())
 
-    low, high = 1, limit // multiple
-    if weights(multiple) > budget:
-        raise InputError(f"no width fits {budget:,} weights: the narrowest ({multiple}) has {weights(multiple):,}")
+    low, high, count = 1, limit // multiple, weights(multiple)
+    if count > budget:
+        raise InputError(f"no width fits {budget:,} weights: the narrowest ({multiple}) has {count:,}")
+    bisect = False
     while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if weights(middle * multiple) <= budget else (low, middle - 1)
+        guess = (
+            (low + high + 1) // 2 if bisect else int(low * math.sqrt(budget / max(count, 1)))
+        )  # weights grow as its square
+        middle = min(max(guess, low + 1), high)
+        found = weights(middle * multiple)
+        bisect = found > budget
+        low, high, count = (low, middle - 1, count) if bisect else (middle, high, found)
     return low * multiple

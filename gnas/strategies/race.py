@@ -4,6 +4,8 @@ Every training begins as a whole one. Its schedule (``restarts``) has a cosine f
 all of the epochs. After a rung the better third is promoted to the next as soon as enough candidates have reached it
 (asynchronous successive halving: Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020). At the end the
 best found networks and the best hand-made one are trained to the last epoch. Validation decides everywhere, at its best epoch.
+
+With a limit of time, on a CPU, the rungs are others: see ``race_timed.py``.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.race_search import RaceSearch
+from gnas.strategies.race_timed import TimedRace
 from gnas.strategies.trial import TrialSettings
 
 
@@ -70,7 +73,18 @@ class Race(TrialSettings):
                 "or choose another strategy, such as single-level"
             )
         with _run_folder(context) as inside:
-            return RaceSearch(self, problem, inside).search(self.name)
+            made = TimedRace if self._takes_turns(inside) else RaceSearch
+            return made(self, problem, inside).search(self.name)
+
+    def _takes_turns(self, context: SearchContext) -> bool:
+        """Whether trainings come one after the other and a limit of time counts; a race that is resumed goes on as it began."""
+        assert context.run is not None
+        saved = context.run.load_state()
+        if self.max_seconds is None:
+            return False
+        if saved is not None:
+            return bool(saved.get("own_ends", saved.get("whole_seconds")))  # older races have the latter
+        return context.device.type == "cpu" and context.get_runner().in_process
 
 
 @contextlib.contextmanager

@@ -5,12 +5,13 @@ from __future__ import annotations
 import statistics
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
-from gnas.run.protocol import GROWTH
+from gnas.run.protocol import GROWTH, TrainConfig
 from gnas.training.loop import steps_per_epoch
+from gnas.training.store import Store
 from gnas.training.train import Trainer
 
 MOST_OF_ROUND = 8  # trainings of a round for each worker, at most
@@ -41,6 +42,17 @@ def _count_evaluation(trainer: Trainer) -> float:
     config = trainer.config
     val = steps_per_epoch(trainer.stores["val"], config.batch_size)
     return FORWARD * (val + min(config.precise_norms, trainer.meter.losses.numel()))
+
+
+def count_results(stores: Mapping[str, Store], config: TrainConfig, ensemble: int) -> float:
+    """The work after a race in epochs of training: what is evaluated of two networks and of an ensemble.
+
+    The test split, which a race does not see, is taken to be as large as the validation split.
+    """
+    steps = steps_per_epoch(stores["train"], config.batch_size, config.epoch_steps)
+    train, val = (steps_per_epoch(stores[name], config.batch_size) for name in ("train", "val"))
+    batches = 2 * (train + 4 * val) + 7 * ensemble * val  # predictions are written, too; an ensemble chooses among many
+    return FORWARD * batches / (steps + FORWARD * (val + min(config.precise_norms, steps)))
 
 
 class EndInTime:

@@ -39,7 +39,7 @@ def race_job(
     candidates: Sequence[RaceCandidate],
     begins: Sequence[int],
     ends: Sequence[int],
-    rungs: Sequence[tuple[int, ...]],
+    cosines: Sequence[tuple[int, ...]],
     data: TrialData,
     task: Task,
     config: TrainConfig,
@@ -49,7 +49,7 @@ def race_job(
 ) -> list[Record]:
     """Train each candidate from the epoch in ``begins`` to the one in ``ends``; returns an outcome for each.
 
-    ``rungs`` are the epochs after which the cosines of each candidate end; empty: those of the protocol. ``left`` are the seconds
+    ``cosines`` are the epochs after which those of each candidate end; empty: those of the protocol. ``left`` are the seconds
     that are left, and the time (``time.time``) when that was so: a training that is late then ends within its epoch.
 
     Each candidate has a folder beside that of the job, with its id. On a GPU their steps take turns. The seconds of the outcomes
@@ -61,7 +61,7 @@ def race_job(
     use_precision(config.precision)
     with contextlib.ExitStack() as stack:
         trainings = []
-        for candidate, end, own_ends in zip(candidates, ends, rungs, strict=True):
+        for candidate, end, own_ends in zip(candidates, ends, cosines, strict=True):
             run = stack.enter_context(open_training(work.folder.parent / candidate.id, candidate, config, seed))
             own = replace(config, lr=candidate.lr)
             own = replace(own, epochs=own_ends[-1], ends=own_ends) if own_ends else own

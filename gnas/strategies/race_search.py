@@ -17,7 +17,7 @@ from gnas.run.words import duration
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.candidate import RaceCandidate
 from gnas.strategies.proposers import CandidateSpace, propose_candidate
-from gnas.strategies.race_clock import fills_workers, measure_epoch, rung_ends
+from gnas.strategies.race_clock import count_results, fills_workers, measure_epoch
 from gnas.strategies.race_standing import Entry, Standing
 from gnas.strategies.race_supernets import Derived, train_supernets
 from gnas.strategies.trial import TrialData
@@ -32,14 +32,11 @@ if TYPE_CHECKING:
     from gnas.strategies.race import Race
 
 SPENT = 0.96  # share of the time that a race plans with; the rest is for what cannot be planned
+RESULTS = 0.2  # share of the time for the evaluation of what was trained, at most
 FINALS = 0.5  # share of the time for the trainings to the end, by which their epochs are chosen
-FIRST_PART = 0.3  # share of the time before them, on a CPU; what they leave is for further candidates
 SHORT = 600.0  # seconds: below them a race has no supernets, and one found network is trained to the end
 SPEED_SHARE = 0.01  # of the time: so long the speed of the first network is measured
 AT_LEAST = 3  # candidates that are tried whatever they cost: two hand-made ones and a found one
-TIMED_ROUND = 3  # trainings between two decisions, if they come one after the other
-PROBE_SECONDS, PROBE_STEPS = 0.5, 6  # that of any other, on a CPU
-LEFT_OUT = 20  # candidates that are too slow for the time, until one is trained nevertheless
 OVERLAP = 2.0  # trainings that share a GPU take less time than one after the other, by this factor or more
 SUPERNETS = 0.1  # share of the time for supernets, at most
 FEWEST_EPOCHS = 9  # of a whole training: a race with fewer has no rungs
@@ -69,12 +66,14 @@ class RaceSearch:
     depend on the clock: such a race resumes, but does not repeat itself.
     """
 
+    own_ends = False  # whether each candidate has rungs of its own
+
     def __init__(self, settings: Race, problem: SearchProblem, context: SearchContext) -> None:
         assert context.run is not None
         self.settings, self.problem, self.context, self.run = settings, problem, context, context.run
         self.config = settings.protocol()
         use_precision(self.config.precision)
-        weights = settings.max_weights or most_weights(problem)
+        weights = settings.max_weights or self._guess_weights()
         self.space = CandidateSpace(
             problem.space,
             problem.task,
@@ -86,10 +85,7 @@ class RaceSearch:
         )
         self.speed = 0.0  # seconds of an epoch before any is trained
         self.speeds: dict[str, float] = {}  # the same of single candidates
-        self.whole_seconds = 0.0  # time of a whole training; 0: all candidates have the same epochs
-        self.most_epochs = self.config.epochs
         self.left_out: set[str] = set()  # candidates that are too slow
-        self.finals_planned = False
         short = settings.max_seconds is not None and settings.max_seconds < SHORT
         self.finals = 1 if short else settings.finals
         self.data = TrialData(problem.train, problem.val)
@@ -134,28 +130,22 @@ class RaceSearch:
         return self._plan_round()
 
     def _plan_round(self) -> list[BriefTraining]:
-        """Promotions first, then new candidates, as far as the budget reaches; then the trainings to the end.
-
-        With equal time for all candidates the finals come early, and what they leave is for further candidates.
-        """
+        """Promotions first, then new candidates, as far as the budget reaches; then the trainings to the end."""
         self.round_begin = len(self.history)
         planned: list[BriefTraining] = []
         least = self._count_least()
         for one in self._wanted():
-            if self._fits([*planned, one]) or len(self.standing.entries) + len(planned) < least:
+            if self._affordable([*planned, one]) or len(self.standing.entries) + len(planned) < least:
                 planned.append(one)
                 if self._is_full(planned):
-                    break  # before another candidate is proposed and its speed is measured
+                    break
             elif one.begin == 0:
                 break  # another new candidate would cost as much
-        if planned or self.finals_planned:
-            return planned
-        finals = self._plan_finals()
-        return finals or (self._plan_round() if self.finals_planned else [])
+        return planned or self._plan_finals()
 
     def _is_full(self, planned: Sequence[BriefTraining]) -> bool:
         """Whether a round has enough trainings. With a limit of time no worker waits long for the longest of them."""
-        size = TIMED_ROUND if self.whole_seconds else self.settings.round_size
+        size = self.settings.round_size
         if self.width == 1 or self.settings.max_seconds is None:
             return len(planned) >= size
         return len(planned) >= size and fills_workers([self._seconds(one) for one in planned], self.width)
@@ -166,18 +156,15 @@ class RaceSearch:
             return AT_LEAST - 1
         return 1 if self.speed > self.settings.max_seconds else AT_LEAST
 
-    def _fits(self, planned: Sequence[BriefTraining]) -> bool:
-        """Whether there is time for these trainings: with equal time for all, before the finals or after them."""
-        if not self.whole_seconds or self.finals_planned:
-            return self._affordable(planned, reserve=not self.whole_seconds)
-        assert self.settings.max_seconds is not None
-        seconds = sum(map(self._seconds, planned)) * self._around()
-        return self._elapsed() + seconds <= FIRST_PART * self.settings.max_seconds
-
     def _wanted(self) -> Iterator[BriefTraining]:
-        """Promotions, then new candidates, as many as the number of trials allows."""
+        """Promotions, then new candidates."""
         for one in self.standing.promotable():
             yield BriefTraining(one.candidate, one.epochs, self.standing.next_end(one), one.ends)
+        for candidate in self._propose():
+            yield BriefTraining(candidate, 0, self.standing.ends[0], self.standing.ends)
+
+    def _propose(self) -> Iterator[RaceCandidate]:
+        """New candidates, as many as the number of trials allows."""
         tried, known = self.standing.tried(), {*self.standing.entries, *self.left_out}
         limited = self.settings.max_seconds is None
         while not (self._is_over() or (limited and len(known) >= self.settings.trials)):
@@ -185,65 +172,23 @@ class RaceSearch:
             if candidate is None:
                 return
             known.add(candidate.id)
-            ends = self._choose_ends(candidate)
-            if self._is_too_slow(candidate, ends):
-                self.left_out.add(candidate.id)
-            else:
-                yield BriefTraining(candidate, 0, ends[0], ends)
+            yield candidate
 
     def _is_over(self) -> bool:
-        """Whether no new candidate fits any more, however fast it is: to measure its speed would take time, too."""
+        """Whether no new candidate fits any more, however fast it is."""
         limit = self.settings.max_seconds
         if limit is None or len(self.standing.entries) < self._count_least():
             return False
-        return self._elapsed() >= limit * (FIRST_PART if self.whole_seconds and not self.finals_planned else SPENT)
-
-    def _choose_ends(self, candidate: RaceCandidate) -> tuple[int, ...]:
-        """The ends of a candidate's rungs. With a limit of time they depend on its speed: all have the same time."""
-        if not self.whole_seconds:
-            return self.standing.ends
-        epochs = int(self.whole_seconds / max(self._measure_speed(candidate), 1e-6))
-        return rung_ends(min(max(epochs, 1), self.most_epochs), len(self.standing.ends))
-
-    def _is_too_slow(self, candidate: RaceCandidate, ends: Sequence[int]) -> bool:
-        """Whether the first rung alone takes longer than a whole training may, and that of the usual network does not."""
-        if self.speed > self.whole_seconds:
-            return False
-        slow = self.speeds.get(candidate.id, 0.0) * ends[0] > self.whole_seconds
-        return bool(self.whole_seconds) and slow and len(self.left_out) < LEFT_OUT
+        return self._elapsed() >= self._end(limit)
 
     def _plan_finals(self) -> list[BriefTraining]:
         """The trainings of the finalists to the last epoch: of the best one always, of the others if there is time."""
-        if self.whole_seconds:
-            return self._plan_timed_finals()
         planned: list[BriefTraining] = []
         for place, entry in enumerate(self.standing.finalists(self.finals)):
             one = BriefTraining(entry.candidate, entry.epochs, entry.ends[-1], entry.ends)
             always = place == 0 and self.settings.max_epochs is None
             if one.begin < one.end and (always or self._affordable([*planned, one], reserve=False)):
                 planned.append(one)
-        return planned
-
-    def _plan_timed_finals(self) -> list[BriefTraining]:
-        """Once: their share of the time is for the best one, and for the best of the other kind if it can catch up.
-
-        It cannot if it is further behind than the best one has gained in its last rung. Where the largest number of epochs
-        takes less time, the rest is for further candidates.
-        """
-        finalists = self.standing.finalists(self.finals)
-        if self.finals_planned or not finalists:
-            return []
-        self.finals_planned, leader = True, finalists[0]
-        chosen = [one for one in finalists if one is leader or leader.value - one.value <= leader.gain]
-        assert self.settings.max_seconds is not None
-        share = min(self._time_left(), FINALS * self.settings.max_seconds / self._around()) / len(chosen)
-        planned = []
-        for entry in chosen:
-            more = int(share / max(entry.seconds_per_epoch or 0.0, 1e-6))
-            last = min(entry.epochs + more, self.most_epochs)
-            if last > entry.epochs and not entry.stopped:
-                ends = (*(min(end, last) for end in entry.ends[:-1]), last)
-                planned.append(BriefTraining(entry.candidate, entry.epochs, last, ends))
         return planned
 
     # -- the budget ----------------------------------------------------------------------------------------------------
@@ -263,22 +208,15 @@ class RaceSearch:
                 return False
         if s.max_seconds is None:
             return True
-        whole = self.whole_seconds or last * self._epoch_seconds()
+        whole = last * self._epoch_seconds()
         seconds = sum(self._seconds(one) for one in (*planned, *kept)) + missing * whole
         seconds += (s.train_seeds - 1) * 2 * whole  # further seeds of the best found and the best hand-made one
-        return self._elapsed() + seconds * self._around() / self.width <= SPENT * s.max_seconds
+        return self._elapsed() + seconds * self._around() / self.width <= self._end(s.max_seconds)
 
     def _around(self) -> float:
         """The time that passes for a second of training: there are checkpoints and other work."""
         working = (self._elapsed() - self.preparation) * self.width
         return max(working / self.seconds, 1.0) if self.seconds else 1.0
-
-    def _time_left(self) -> float:
-        """Seconds of training that are left of a limit of time, without those of further seeds."""
-        s = self.settings
-        assert s.max_seconds is not None
-        left = (SPENT * s.max_seconds - self._elapsed()) / self._around()
-        return left - (s.train_seeds - 1) * 2 * self.whole_seconds
 
     def _seconds(self, one: BriefTraining) -> float:
         """How long a training will take."""
@@ -305,29 +243,40 @@ class RaceSearch:
         """Seconds of this race by the clock, those before it was resumed included."""
         return self.before + time.monotonic() - self.started
 
+    def _end(self, limit: float) -> float:
+        """Seconds after which all trainings have ended: the results are evaluated within the limit, too."""
+        stores = self.data.open_stores(self.context.device)
+        after = self.speed * count_results(stores, self.config, self.settings.ensemble)
+        return SPENT * limit - min(after, RESULTS * limit)
+
+    def _guess_weights(self) -> int:
+        """The most weights of a network before its speed is known."""
+        return most_weights(self.problem)
+
     def _fit_to_time(self) -> None:
         """Choose the epochs of a whole training, the rungs, and where no budget is set the size of networks.
 
         The finalists are trained in their share of the time. If that allows few epochs, networks are smaller: they learn more
-        in the same time. On the CPU of this process the speed of each candidate decides its epochs.
+        in the same time.
         """
         limit, s = self.settings.max_seconds, self.settings
         if limit is not None:
-            if self.context.device.type == "cpu" and self.width == 1:
-                self.whole_seconds = FINALS * limit / self._count_finals()
             epochs = self._affordable_epochs(limit)
             smaller = max(self.space.max_weights * epochs // ENOUGH_EPOCHS, FEWEST_WEIGHTS)
             if not s.max_weights and smaller < self.space.max_weights:
                 self.space = replace(self.space, max_weights=smaller)
                 epochs = self._affordable_epochs(limit)
             self.config = replace(self.config, epochs=max(FEWEST_EPOCHS, min(epochs, self.config.epochs)))
+        self._choose_cycles()
+
+    def _choose_cycles(self) -> None:
+        """Drop the first rungs, as long as they are too short; warn if not even an epoch fits into the time."""
         steps = steps_per_epoch(
             self.data.open_stores(self.context.device)["train"], self.config.batch_size, self.config.epoch_steps
         )
-        while self.config.cycles > 2 and self.config.cycle_ends()[0] * steps < BRIEF_STEPS:
+        while self.config.cycles > 2 and self._is_too_brief(self.config.cycle_ends()[0], steps):
             self.config = replace(self.config, cycles=self.config.cycles - 1)
-        if self.whole_seconds:
-            self.config = replace(self.config, cycles=len(self.config.cycle_ends()))
+        limit = self.settings.max_seconds
         if limit is not None and self.speed > limit:
             warnings.warn(
                 f"an epoch of {steps} steps takes about {duration(self.speed)}, longer than the limit of {duration(limit)}:"
@@ -335,22 +284,24 @@ class RaceSearch:
                 stacklevel=2,
             )
 
+    def _is_too_brief(self, epochs: int, steps: int) -> bool:
+        """Whether so many epochs of so many steps rank by chance."""
+        return epochs * steps < BRIEF_STEPS
+
     def _affordable_epochs(self, limit: float) -> int:
         """Epochs of a whole training with which the finalists take their share of the time."""
+        self.speed = self._measure_usual(limit)
+        return int(FINALS * limit / (max(self.speed, 1e-6) * self._count_finals()))
+
+    def _measure_usual(self, limit: float) -> float:
+        """Seconds of an epoch of the first network that has a width."""
         fitted = (self.space.fit_width(one) for one in self.space.hand_made())
         candidate = next((one for one in fitted if one is not None), None)
-        self.speed = 0.0 if candidate is None else self._measure(candidate, SPEED_SHARE * limit)
-        return int(FINALS * limit / (max(self.speed, 1e-6) * self._count_finals()))
+        return 0.0 if candidate is None else self._measure(candidate, SPEED_SHARE * limit)
 
     def _count_finals(self) -> float:
         """The trainings to the end, further seeds included, one after the other."""
         return max((self.finals + 1 + (self.settings.train_seeds - 1) * 2) / (self.overlap * self.width), 1.0)
-
-    def _measure_speed(self, candidate: RaceCandidate) -> float:
-        """Seconds of an epoch of a candidate. Nothing is kept of its first steps but this."""
-        if candidate.id not in self.speeds:
-            self.speeds[candidate.id] = self._measure(candidate, PROBE_SECONDS, PROBE_STEPS)
-        return self.speeds[candidate.id]
 
     def _measure(self, candidate: RaceCandidate, seconds: float, steps: int = 10**9) -> float:
         torch.manual_seed(0)
@@ -398,7 +349,7 @@ class RaceSearch:
         """Seconds until these trainings must end. The first ones of a race, which are trained in any case, share the time."""
         if self.settings.max_seconds is None:
             return None
-        left = SPENT * self.settings.max_seconds - self._elapsed()
+        left = self._end(self.settings.max_seconds) - self._elapsed()
         waiting = 0 if self.width > 1 else self._count_least() - len(self.standing.entries)
         return max(left, 0.0) / max(waiting, 1)
 
@@ -408,7 +359,7 @@ class RaceSearch:
             "candidates": [one.candidate for one in group],
             "begins": [one.begin for one in group],
             "ends": [one.end for one in group],
-            "rungs": [one.ends if self.whole_seconds else () for one in group],
+            "cosines": [self._list_cosines(one.ends) if self.own_ends else () for one in group],
             "data": self.data,
             "task": self.problem.task,
             "config": self.config,
@@ -417,6 +368,10 @@ class RaceSearch:
             **({} if left is None else {"left": (left, time.time())}),
         }
         return Job("gnas.strategies.race_job.race_job", folder, arguments, tuple(also))
+
+    def _list_cosines(self, ends: tuple[int, ...]) -> tuple[int, ...]:
+        """The epochs after which the cosines of a candidate end, whose rungs end after these epochs."""
+        return ends
 
     def _take(self, one: BriefTraining, outcome: Record) -> None:
         seconds = outcome["seconds"]
@@ -437,7 +392,7 @@ class RaceSearch:
             "candidate": one.candidate.recipe(),
             "candidate_id": one.candidate.id,
             "reached": one.end,
-            **({"ends": list(one.ends)} if self.whole_seconds or outcome.get("stopped") else {}),
+            **({"ends": list(one.ends)} if self.own_ends or outcome.get("stopped") else {}),
             "own_seconds": round(seconds, 3),
             "trained_epochs": self.trained_epochs,
             "seconds": round(self.seconds, 3),
@@ -467,7 +422,7 @@ class RaceSearch:
             "training": {
                 "epochs": entry.ends[-1],
                 "cycles": self.config.cycles,
-                **({"ends": entry.ends} if self.whole_seconds or entry.stopped else {}),
+                **({"ends": self._list_cosines(entry.ends)} if self.own_ends or entry.stopped else {}),
             },
         }
 
@@ -496,9 +451,8 @@ class RaceSearch:
             "cycles": self.config.cycles,
             "max_weights": self.space.max_weights,
             "speed": self.speed,
-            "whole_seconds": self.whole_seconds,
+            "own_ends": self.own_ends,
             "left_out": sorted(self.left_out),
-            "finals_planned": self.finals_planned,
             "trained_epochs": self.trained_epochs,
             "seconds": self.seconds,
             "derived": None if self.derived is None else self.derived.to_dict(),
@@ -517,9 +471,8 @@ class RaceSearch:
         self.space = replace(self.space, max_weights=weights)
         self.speed, self.before = saved["speed"], saved["elapsed"]
         self.preparation = float(saved.get("preparation", 0.0))
-        self.whole_seconds, self.left_out = saved.get("whole_seconds", 0.0), set(saved.get("left_out", ()))
-        self.finals_planned = saved.get("finals_planned", False)
-        self.standing = Standing(self.config.cycle_ends(), self.problem.task.higher_is_better)
+        self.left_out = set(saved.get("left_out", ()))
+        self.standing = self._new_standing()
         derived = saved.get("derived", Derived().to_dict())  # races from before had no supernets
         if derived is not None:
             self._use_derived(Derived.from_dict(derived))
@@ -527,7 +480,7 @@ class RaceSearch:
         records = self.run.history()
         for record in records[: saved["round"]]:
             self._replay(record)
-        planned = self._plan_round() if len(records) > saved["round"] else []
+        planned = self._plan_saved_round() if len(records) > saved["round"] else []
         for record in records[saved["round"] :]:
             self._replay(record)
         self.round_begin = saved["round"]
@@ -538,12 +491,19 @@ class RaceSearch:
         done = {(record["candidate_id"], record["reached"]) for record in records[saved["round"] :]}
         return [one for one in planned if (one.candidate.id, one.end) not in done]
 
+    def _plan_saved_round(self) -> list[BriefTraining]:
+        """The round that was going on when the race was stopped."""
+        return self._plan_round()
+
     def _start(self, runner: Runner, run: Run) -> None:
         run.truncate(0)
         runner.remove_folder(self.context.name_folder(runner, TRIALS))  # of an earlier run in this folder
         self._fit_to_time()
-        self.standing = Standing(self.config.cycle_ends(), self.problem.task.higher_is_better)
+        self.standing = self._new_standing()
         self._save()
+
+    def _new_standing(self) -> Standing:
+        return Standing(self.config.cycle_ends(), self.problem.task.higher_is_better)
 
     def _replay(self, record: Record) -> None:
         self.history.append(record)

@@ -34,16 +34,12 @@ class Entry:
     failed: bool = False
     dropped: bool = False
     stopped: bool = False  # within an epoch: the time was over
+    best_epoch: int = 0
 
     @property
     def value(self) -> float:
         """The last one: a later rung is no worse, as the best epoch counts."""
         return self.values[-1] if self.values else -math.inf
-
-    @property
-    def gain(self) -> float:
-        """By how much the last rung was better than the one before; infinite if there is one alone."""
-        return self.values[-1] - self.values[-2] if len(self.values) > 1 else math.inf
 
     @property
     def seconds_per_epoch(self) -> float | None:
@@ -56,10 +52,11 @@ class Standing:
     Args:
         ends: The epochs after which the rungs end, for candidates whose records do not say otherwise.
         higher_is_better: The direction of the validation metric.
+        kept: One candidate of so many goes on to the next rung.
     """
 
-    def __init__(self, ends: Sequence[int], higher_is_better: bool) -> None:
-        self.ends, self.sign = tuple(ends), 1.0 if higher_is_better else -1.0
+    def __init__(self, ends: Sequence[int], higher_is_better: bool, kept: int = GROWTH) -> None:
+        self.ends, self.sign, self.kept = tuple(ends), 1.0 if higher_is_better else -1.0, kept
         self.entries: dict[str, Entry] = {}
         self.seconds = 0.0  # of all trainings, as in the last record
 
@@ -80,6 +77,7 @@ class Standing:
         passed = sum(1 for end in entry.ends if begin < end <= entry.epochs)
         entry.values += [value] * passed  # a finalist may pass several rungs at once
         entry.loss = float(record.get("val_loss", math.inf))
+        entry.best_epoch = int(record.get("best_epoch", 0))
         return entry
 
     def ranked(self, hand_made: bool | None = None) -> list[Entry]:
@@ -99,11 +97,11 @@ class Standing:
         return {one.candidate.id for one in late[: RESERVE * members]}
 
     def promotable(self) -> list[Entry]:
-        """The candidates in the better third of their last rung, those of later rungs first."""
+        """The candidates in the better part of their last rung, those of later rungs first."""
         found: list[Entry] = []
         for rung in reversed(range(len(self.ends) - 1)):
             there = self._at_rung(rung)
-            better = there[: len(there) // GROWTH]
+            better = there[: len(there) // self.kept]
             found += [one for one in better if len(one.values) == rung + 1 and not (one.failed or one.dropped)]
         return found
 

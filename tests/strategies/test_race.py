@@ -161,8 +161,6 @@ def test_with_a_limit_of_time_the_speed_of_a_candidate_decides_its_epochs(monkey
     wholes = sorted({ends[-1] for ends in first.values()})
     assert wholes[0] == pytest.approx(wholes[-1] / 10, rel=0.2)
     assert len({len(ends) for ends in first.values()}) == 1  # all pass as many rungs
-    best = result.finalists[0]
-    assert best["epochs"] == best["training"]["ends"][-1]
 
 
 def test_a_round_keeps_all_workers_busy() -> None:
@@ -182,7 +180,6 @@ def test_a_rung_ends_at_its_own_epoch_for_each_candidate() -> None:
     assert (standing.next_end(one), standing.next_end(two)) == (6, 2)
     standing.add_record({**record("n1", 40, 0.9), "ends": [2, 6, 40]})  # its last training was made longer
     assert (one.ends[-1], len(one.values)) == (40, 3)
-    assert one.gain == 0.0  # one training passed two rungs
 
 
 def test_the_loss_decides_between_equal_candidates() -> None:

@@ -124,6 +124,7 @@ def test_precision(precision: str, wanted: str) -> None:
     try:
         use_precision(precision)
         assert torch.get_float32_matmul_precision() == wanted
+        assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"  # TF32 on a CPU: half as fast with small networks
         with autocast(CPU, precision):
             kind = (torch.ones(2, 2) @ torch.ones(2, 2)).dtype
         assert kind == (torch.bfloat16 if precision == "bf16" else torch.float32)
