@@ -73,11 +73,11 @@ def note_missing_tables(benchmark: Benchmark) -> tuple[str, ...]:
 
 
 def to_csv(columns: Mapping[str, Iterable[object]]) -> str:
-    """Columns as CSV: floats with seven digits, and nothing for NaN."""
+    """Columns as CSV: floats with seven digits, all of them just below 1 (probabilities keep their order); no text for NaN."""
     return format_csv(columns, zip(*(map(_cell, column) for column in columns.values()), strict=True))
 
 
 def _cell(value: object) -> object:
     if not isinstance(value, float):
         return value
-    return f"{value:.7g}" if value == value else ""
+    return f"{value:.{16 if 0.999 < value < 1 else 7}g}" if value == value else ""

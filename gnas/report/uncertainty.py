@@ -23,6 +23,7 @@ from gnas.run.record import RunRecord, TrainingRecord
 DRAWS = 400  # of the bootstrap
 MOST_VALUES = 4_000_000  # rows times draws, about a second
 FEWEST_SEEDS = 3
+CLOSE = 0.001  # relative: figures of the predictions and of the training are the same
 # 97.5 % quantiles of Student's t for 2, 3, ... degrees of freedom; beyond them the last one is used.
 QUANTILES = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120)
 
@@ -50,10 +51,20 @@ def find_difference(run: RunRecord, row: Row, rival: Row) -> Difference | None:
         return None
     if len(both) >= FEWEST_SEEDS:
         return _over_seeds([mine[seed] for seed in both], [other[seed] for seed in both])
+    pair = mine[both[0]], other[both[0]]
     try:
-        return _over_graphs(run.metric, mine[both[0]].folder / PREDICTIONS, other[both[0]].folder / PREDICTIONS)
+        found = _over_graphs(run.metric, *(one.folder / PREDICTIONS for one in pair))
     except (InputError, OSError, KeyError, ValueError):
         return None  # a run of an earlier version, or too many rows: there are no predictions
+    return found if found is not None and _is_recorded(found.value, *pair) else None
+
+
+def _is_recorded(value: float, mine: TrainingRecord, other: TrainingRecord) -> bool:
+    """Whether the predictions give the difference of the test figures; not if many probabilities were rounded to 1."""
+    if mine.result is None or other.result is None:
+        return False
+    one, two = mine.result.test, other.result.test
+    return abs(value - (one - two)) <= CLOSE * max(abs(one), abs(two))
 
 
 def _over_seeds(mine: Sequence[TrainingRecord], other: Sequence[TrainingRecord]) -> Difference | None:

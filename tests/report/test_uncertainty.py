@@ -59,11 +59,17 @@ def test_seeds_are_compared_in_pairs(tmp_path: Path) -> None:
 
 
 def test_a_bootstrap_over_graphs(tmp_path: Path, write: Callable[[str, str], None]) -> None:
-    y = RANDOM.normal(size=60)
+    y, errors = RANDOM.normal(size=60), {}
     for name, noise in (("gnas", 0.1), ("gatedgcn", 1.0)):
-        lines = [f"{k},test,{value},{value + noise * RANDOM.normal()}" for k, value in enumerate(y)]
+        errors[name] = noise * RANDOM.normal(size=60)
+        lines = [
+            f"{k},test,{value},{value + error}" for k, (value, error) in enumerate(zip(y, errors[name], strict=True))
+        ]
         write(name, "\n".join(["graph,split,y,prediction", "0,val,1.0,900.0", *lines]))
-    run = job(tmp_path, {"gnas": [0.1], "gatedgcn": [0.8]})
+    figures = {name: float(np.abs(values).mean()) for name, values in errors.items()}
+    run = job(tmp_path, {name: [figure * 1.1] for name, figure in figures.items()})
+    assert find_difference(run, *rows_of(run)) is None  # figures of other predictions
+    run = job(tmp_path, {name: [figure] for name, figure in figures.items()})
     found = find_difference(run, *rows_of(run))
     assert found is not None
     assert found.over == "60 test graphs"
@@ -78,7 +84,7 @@ def test_classes_of_nodes_are_drawn_by_graph(tmp_path: Path, write: Callable[[st
         lines = [f"{graph},{node},test,a,{answers[graph < right]}" for graph in range(12) for node in range(50)]
         write(name, "\n".join(["graph,node,split,y,prediction,p_a,p_b", *lines]))
     rows = tuple(replace(row, seeds=1) for row in board().rows)
-    run = job(tmp_path, {"gnas": [58.0], "gatedgcn": [41.0]}, rows)
+    run = job(tmp_path, {"gnas": [100 * 7 / 12], "gatedgcn": [100 * 5 / 12]}, rows)
     run = replace(run, leaderboard=Leaderboard("mine", "accuracy", rows))
     found = find_difference(run, *rows_of(run))
     assert found is not None

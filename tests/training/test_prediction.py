@@ -87,6 +87,8 @@ def test_labels_stay_texts_and_large_tables_are_left_out(monkeypatch):
     assert to_csv({"a": ["=1+1", "-", "x,y", '"'], "b": [1.5, float("nan"), 2, 1e-9]}) == (
         'a,b\n\'=1+1,1.5\n\'-,\n"x,y",2\n"""",1e-09\n'
     )
+    near = [1 - 1e-9, 1 - 1e-12, 0.99995, 1.0]
+    assert [float(text) for text in to_csv({"p": near}).split()[1:]] == near
     benchmark = load(path_graphs(30))
     assert note_missing_tables(benchmark) == ()
     monkeypatch.setattr(tables, "MOST_SPLIT_ROWS", 29)
