@@ -1,7 +1,7 @@
 """How long do the datasets take to prepare, and to load once they are prepared?
 
     python benchmarks/data.py [--data-root FOLDER] [--images] [--device cpu]
-    python benchmarks/data.py --molecules hiv.csv.gz    # only this table of SMILES: with an empty cache, and from the cache
+    python benchmarks/data.py --molecules hiv.csv.gz    # only this table of SMILES: with an empty cache, from it, and the checks
 
 PATTERN and CLUSTER are drawn; superpixel edges are built for MNIST and CIFAR10 if their prepared nodes are under the data
 root; with --images the superpixels themselves are made from the raw images as well. Everything is built into a temporary
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 from rows import RESULTS, append, today
 
@@ -27,6 +28,8 @@ from gnas.data.benchmarks import PUBLISHED, find_facts, sbm, superpixels
 from gnas.data.benchmarks.compact import Splits
 from gnas.data.benchmarks.images import find_images, segment_images
 from gnas.data.benchmarks.sources import Request, find_data_root
+from gnas.data.own import assemble
+from gnas.data.own.problems import find_problems
 
 COLUMNS = ("date", "machine", "what", "seconds", "graphs", "nodes", "edges", "cpu")
 
@@ -56,12 +59,23 @@ def sizes(found: object) -> tuple[int, int, int]:
 
 
 def measure_molecules(path: Path, measure: Callable[[str, Callable[[], object]], None]) -> None:
-    """Atoms, bonds and encodings by rule of a table of SMILES, with an empty cache and then from the cache."""
-    name = path.name.split(".")[0]
+    """Atoms, bonds and encodings by rule of a table of SMILES, with an empty cache and then from the cache.
+
+    Both include the checks of the data, whose time is measured apart too.
+    """
+    name, read = path.name.split(".")[0], partial(load, path, encodings="auto", skip_bad=True)
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
-        for what in ("prepare", "load from the cache"):
-            measure(f"{name}: {what}", partial(load, path, encodings="auto", skip_bad=True))
+        measure(f"{name}: prepare", read)
+        with mock.patch.object(assemble, "find_problems", wraps=find_problems) as checks:
+            benchmark = read()
+        measure(f"{name}: load from the cache", read)
+
+    def check() -> Benchmark:
+        find_problems(*checks.call_args.args)
+        return benchmark
+
+    measure(f"{name}: checks", check)
 
 
 def main() -> None:
