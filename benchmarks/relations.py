@@ -4,7 +4,7 @@
     python benchmarks/relations.py --genotypes runs/zinc-race-seed0      # the best found network of a run, or a file
     python benchmarks/relations.py --genotypes runs/zinc-race-seed0 --finalists 4     # the best four
     python benchmarks/relations.py --dataset cifar10 --networks gatedgcn+ --epochs 60 --batch 64 --lr 2e-3 --dropout 0.1
-    python benchmarks/relations.py --page docs/results.md README.md  # trains nothing: fills the tables and the plot
+    python benchmarks/relations.py --page docs/results.md docs/results-details.md README.md   # trains nothing: fills tables, plot
 
 Bonds or distances on the edges; on ZINC also random walks of 20 steps, of nodes and of edges. At most 500,000 weights on
 ZINC and 119,000 on CIFAR10. AdamW, weight decay 1e-5, cosine, gradient clip 1, averaged weights; the epoch is chosen by

@@ -1,4 +1,4 @@
-"""The generated parts of docs/results.md and README.md: two tables, a plot, a short table. relations.py writes them."""
+"""The generated parts of docs/results.md, docs/results-details.md and README.md: tables and a plot. relations.py writes them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import inputs_report
 import paper_rows
 import relations_report
 from paper_rows import PaperRow
 from relations_report import Row
+from rows import RESULTS, read
 
 from gnas.files import write_atomic
 from gnas.paper.published import METRICS, TITLES
@@ -46,6 +48,8 @@ def fill(text: str, rows: Sequence[Row]) -> str:
         "beyond": lambda: relations_report.make_table(rows),
         "networks": lambda: relations_report.make_list(rows),
         "paper": lambda: paper_rows.make_table(paper_rows.read_paper_rows()),
+        "molecules": lambda: inputs_report.make_table(read(RESULTS / "inputs.csv")),
+        "encodings": lambda: inputs_report.make_encodings_table(read(RESULTS / "inputs.csv")),
         "short": lambda: make_short(rows, paper_rows.read_paper_rows()),
     }
     return MARK.sub(lambda match: f"{match[1]}\n{parts[match[2]]()}\n{match[4]}", text)

@@ -72,10 +72,10 @@ def parse_encodings(requested: str | Sequence[str]) -> EncodingChoice | None:
 
 
 def choose_encodings(benchmark: Benchmark) -> EncodingChoice:
-    """The rule of ``auto``, which docs/own-data.md states.
+    """The rules of ``auto``, which docs/own-data.md states.
 
     Nothing where neighbours are sampled. Else the measures that differ from node to node; walks of nodes and of edges where
-    at most one graph in a hundred is larger than ``SMALL_NODES``.
+    at most one graph in a hundred is larger than ``SMALL_NODES`` and all can be computed; no eigenvectors.
     """
     if benchmark.train.sample_neighbors:
         return EncodingChoice()

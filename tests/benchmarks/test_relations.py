@@ -116,9 +116,9 @@ def test_the_table_and_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "| CIFAR10 with distances, found by a race | 2 | | | **71.00 ± 1.00** |" in short
 
 
-@pytest.mark.parametrize("page", ["docs/results.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/results.md", "docs/results-details.md", "README.md"])
 def test_the_pages_have_the_tables_of_the_kept_rows(page: str) -> None:
-    """``python benchmarks/relations.py --page docs/results.md README.md`` writes them."""
+    """``python benchmarks/relations.py --page docs/results.md docs/results-details.md README.md`` writes them."""
     text = (ROOT / page).read_text(encoding="utf-8")
     assert results_page.fill(text, read(ROWS)) == text
     assert results_page.MARK.search(text)
