@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from samples import INTERPRETED, random_graph
 from torch_geometric.data import Batch, Data
+
+import gnas
+from gnas.data.benchmark import Benchmark
+
+FEW = 24
 
 torch.set_num_threads(1)  # the graphs here are small: a second thread only waits
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the same in the processes that tests start
@@ -40,6 +47,21 @@ def graphs() -> list[Data]:
 def batch(graphs: list[Data]) -> Batch:
     """The three graphs as a PyG batch in float64; edges in no particular order."""
     return Batch.from_data_list(graphs)
+
+
+@pytest.fixture
+def few_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``gnas.load`` gives as many graphs as it takes to run an example, not to find a network."""
+    load = gnas.load
+
+    def cut(*words: Any, **options: Any) -> Benchmark:
+        found = load(*words, **options)
+        if len(found.train) <= FEW:
+            return found
+        few = {name: split.select(range(min(FEW, len(split)))) for name, split in found.splits().items()}
+        return dataclasses.replace(found, **few)
+
+    monkeypatch.setattr(gnas, "load", cut)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -75,6 +75,6 @@ def test_workloads() -> None:
 
 
 def test_a_kind_of_device_that_was_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "machines", lambda: [Machine("a GPU", "cuda", VALUES)])
+    monkeypatch.setattr(cost, "read_machines", lambda: [Machine("a GPU", "cuda", VALUES)])
     with pytest.raises(InputError, match="no machine with a cpu device was measured; known are a GPU"):
         estimate_cost(WORK, Settings.resolve("paper"), CPU)

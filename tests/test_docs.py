@@ -53,7 +53,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @every_page
-@pytest.mark.usefixtures("data")
+@pytest.mark.usefixtures("data", "few_graphs")
 @pytest.mark.filterwarnings("ignore:epoch")
 def test_code_blocks_run(page: Path) -> None:
     scope = {"__name__": "docs"}

@@ -31,11 +31,17 @@ def test_all_examples_are_known() -> None:
 @pytest.mark.parametrize("name", SAYS)
 @pytest.mark.filterwarnings("ignore:epoch")
 def test_example(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     if name == "molecules.py":
         pytest.importorskip("rdkit")
     monkeypatch.chdir(tmp_path)
+    if name != "plain_pyg.py":  # which must learn
+        request.getfixturevalue("few_graphs")
     scope = runpy.run_path(str(FOLDER / name), run_name="__main__")
     said = capsys.readouterr().out
     for words in SAYS[name]:

@@ -85,10 +85,9 @@ def main() -> None:
     edges = torch.zeros(batch.neighbors.source.numel(), 1, dtype=torch.long)
     pe = {"node_pe": torch.rand(batch.num_nodes, 4), "edge_pe": torch.rand(len(edges), 4)}
     rich = dataclasses.replace(batch, edge_attr=edges, **pe)
-    for name in ("gin+", "gatedgcn+", "pna+"):
-        for dropout in (0.0, 0.1):
-            model = baselines.build_recipe(name, task, 66, 2, dropout)
-            model.train()(rich).square().sum().backward()
+    for name, dropout in (("gin+", 0.0), ("gatedgcn+", 0.1), ("pna+", 0.0)):
+        model = baselines.build_recipe(name, task, 66, 2, dropout)
+        model.train()(rich).square().sum().backward()
     for decoupled in (False, True):
         optimizer = adam(model.parameters(), 0.1, 0.0, torch.device("cpu"), decoupled=decoupled)
         clip_and_step(optimizer, model.parameters(), 1.0)

@@ -41,7 +41,7 @@ BATCH = 5  # of 6 graphs: the last batch has one, which is the first process's
 
 def searched(name: str, run: Run | None = None, sync_bn: bool = True, stop: int = 0, **more: Any) -> dict[str, Any]:
     """A search on graph regression: the final alphas and the history."""
-    chosen = make_strategy(name, epochs=3, batch_size=BATCH, sync_bn=sync_bn, alpha_lr=0.05, **more)
+    chosen = make_strategy(name, epochs=2, batch_size=BATCH, sync_bn=sync_bn, alpha_lr=0.05, **more)
     stopping = small.stop_after(stop) if stop else None
     problem = small.benchmark("regression")
     result = search(problem, tiny.SPACE, chosen, channels=16, num_cells=2, run=run, should_stop=stopping)
@@ -50,7 +50,7 @@ def searched(name: str, run: Run | None = None, sync_bn: bool = True, stop: int 
 
 def related() -> dict[str, Any]:
     """A search over messages on graphs with columns of edges."""
-    chosen = make_strategy("single-level", epochs=3, batch_size=BATCH, sync_bn=True, alpha_lr=0.05)
+    chosen = make_strategy("single-level", epochs=2, batch_size=BATCH, sync_bn=True, alpha_lr=0.05)
     result = search(small.with_edge_columns(), RELATIONS, chosen, channels=4, num_cells=2)
     return {"genotype": result.genotype.to_yaml(), "history": tiny.untimed(result.history)}
 
@@ -62,7 +62,7 @@ def trained(name: str, kind: str = "regression", sync_bn: bool = True, **more: A
     if kind == "classification":
         bench = replace(bench, task=replace(bench.task, loss="weighted_cross_entropy", metric="class_accuracy"))
     build = small.builder(bench) if name == "gnas" else lambda: baselines.build_baseline(name, bench.task, num_layers=2)
-    result = train(build, bench, TrainConfig(epochs=3, batch_size=BATCH, sync_bn=sync_bn, **more), seed=3)
+    result = train(build, bench, TrainConfig(epochs=2, batch_size=BATCH, sync_bn=sync_bn, **more), seed=3)
     assert result.network is not None
     if kind == "edges":
         assert result.network.edge_encoder.features == 2  # type: ignore[union-attr]

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -22,7 +23,7 @@ from gnas.cli.job import _Renewal
 from gnas.report.live import LiveServer, list_progress, live_state
 from gnas.run.record import read_run
 
-RACE = ("--strategy", "race", "--time", "40s", "--cells", "2", "--channels", "8", "--epochs", "300", "--seeds", "41")
+RACE = ("--strategy", "race", "--time", "20s", "--cells", "2", "--channels", "8", "--epochs", "300", "--seeds", "41")
 
 
 def get(address: str) -> tuple[int, str]:
@@ -130,6 +131,7 @@ def test_a_race_in_progress_in_a_browser(tmp_path: Path) -> None:
             assert race.poll() is None, race.communicate()[1]
             assert time.monotonic() < limit
             time.sleep(0.05)
+        race.send_signal(signal.SIGSTOP)  # the page opens while the race is in progress, however slow the browser is
         watcher = subprocess.Popen(
             [*command, "watch", folder, "--until-finished", "--no-browser"],
             stdout=subprocess.PIPE,
@@ -144,6 +146,7 @@ def test_a_race_in_progress_in_a_browser(tmp_path: Path) -> None:
         assert "left</span>" in first
         assert "Candidates" in first
         assert "<svg" in first
+        race.send_signal(signal.SIGCONT)
         assert race.wait(timeout=90) == 0
         last = browse(found[0], tmp_path) if watcher.poll() is None else ""
         assert not last or 'data-state="finished"' in last
