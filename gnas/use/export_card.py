@@ -156,6 +156,8 @@ def _describe(column: Column) -> str:
         what += f", as (value - {column.center!r}) / {column.scale!r}"
     named = column.values[:40] if column.kind == "vocabulary" else ()  # integers are their own numbers
     values = [f"{safe_text(str(v))} = {k}" for k, v in enumerate(named)]
+    if column.kind == "integer" and column.values and column.size <= 40:
+        values.append(f"{', '.join(map(str, column.values))} as they are")
     values += [f"other = {column.size - 1}"] if column.other and column.size <= 40 else []
     return what + (f": {', '.join(values)}{' ...' if column.size > 40 else ''}" if values else "")
 

@@ -81,8 +81,8 @@ def _read(column: dict[str, Any], values: np.ndarray) -> np.ndarray:
     """Numbers of categories, or standardised values."""
     if not column["size"]:
         return (values.astype(np.float64) - column["center"]) / column["scale"]
-    seen = column["values"] if column["kind"] == "vocabulary" else range(column["size"] - column["other"])
-    places = {value: place for place, value in enumerate(seen)}
+    seen = column["values"] or range(column["size"] - column["other"])
+    places = {value: place if column["kind"] == "vocabulary" else value for place, value in enumerate(seen)}
     raw = [value.decode() if isinstance(value, bytes) else value for value in values.tolist()]
     unknown = sorted({str(value) for value in raw if value not in places})
     if unknown and not column["other"]:

@@ -177,6 +177,20 @@ def test_an_exported_folder_reads_smiles_without_this_package(molecules: Path) -
     assert int(unseen) == columns[0]["size"] - 1  # the category for other values
 
 
+def test_a_number_that_train_lacks_is_other_outside_too(tmp_path: Path) -> None:
+    """No atom of train has two hydrogens, one or none; the atoms of the new molecules have them."""
+    pytest.importorskip("rdkit")
+    data = gnas.load(["C", "CC"] * 10, y=np.arange(20) / 7)
+    keep(tmp_path / "run", network(data.task, recipe("gin+", 2)), encoding=data.encoding)
+    folder = export_run(tmp_path / "run", tmp_path / "out")
+    new = ["CCC", "CC(C)C", "CC(C)(C)C", "CC"]
+    code = f"from model import load; from molecules import read; print(load()(**read({new})).tolist())"
+    with pytest.warns(UserWarning, match="not in the training data"):
+        wanted = predict(folder, new).values
+    np.testing.assert_allclose(json.loads(outside(folder, code)), wanted, rtol=1e-4)
+    assert "| 4 | hydrogens | 6 categories: 3, 4 as they are, other = 5 |" in (folder / "README.md").read_text()
+
+
 def post(address: str, content: object) -> tuple[int, dict]:
     request = urllib.request.Request(address, json.dumps(content).encode())
     try:
