@@ -111,6 +111,6 @@ def export(options: Options, screen: Screen) -> None:
     screen.pair("exported", str(path))
     screen.pair("network", info.title)
     if network is None and best not in (info.name, "gnas"):
-        screen.pair("note", f"{best} is better on validation, but there is no code to export it; gnas predict uses it")
+        screen.pair("note", f"{best} is better on validation, but its class has no export_code; gnas predict uses it")
     screen.pair("files", ", ".join(files))
     screen.result({"export": str(path), "files": files})

@@ -1,4 +1,4 @@
-"""A network of a search as readable code: plain layers, one attribute per operation.
+"""A network as readable code: plain layers, one attribute per operation of a cell.
 
 ``module_source`` writes the module. ``export_weights`` has the weights of the network under the names of the module.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from torch import nn
@@ -15,15 +15,19 @@ from torch import nn
 from gnas.arch.genotype import CellGenotype, Link
 from gnas.arch.operation import PLAIN, Code, join_operation, split_operation
 from gnas.errors import InputError
+from gnas.model.baselines.base import Baseline
 from gnas.model.cell import Cell
+from gnas.model.class_code import ClassCode
 from gnas.model.export_input import InputCode
 from gnas.model.export_template import BODY, HEAD
+from gnas.model.head import EachHead, Head
 from gnas.model.network import GraphModule, Network
 from gnas.model.operations import MESSAGE_TYPES, OPERATIONS, Operation, variant
 from gnas.model.propagation import TELEPORT
 from gnas.model.stage import CellConfig
 from gnas.model.task import Task
 
+Exportable = Network | Baseline
 WIDTH = 100  # of a line of code
 MEASURED = {"size": "batch", "degree": "edge_index"}  # the argument that each is computed from
 MEASURE_WORDS = {"size": "the nodes of its graph", "degree": "the edges that lead to it"}
@@ -31,55 +35,26 @@ DECLARED = ("export_code", "forward", "__init__")
 JINJA = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, keep_trailing_newline=True)
 
 
-@dataclass(frozen=True)
-class ClassCode:
-    """A class of the module: its layers, and the steps of its ``forward``."""
-
-    name: str
-    doc: str
-    layers: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ("h",)
-    steps: tuple[str, ...] = ()
-    returns: str = "Tensor"
-
-    @property
-    def arguments(self) -> str:
-        """The arguments of ``forward``."""
-        return ", ".join(f"{name}: Tensor" for name in self.reads)
-
-
-def module_source(network: Network, about: str) -> str:
+def module_source(network: Exportable, about: str) -> str:
     """The text of the module; ``about`` is its first line."""
     as_exportable(network)
-    task, config, given = network.task, cells_of(network)[0].config, InputCode.of(network)
-    stack = _cell_names(network)
-    bare, codes = variant(network.genotype.variant).bare, _codes(network)
-    operations = [_operation(name, code, bare) for name, code in codes.items() if not _inline(name, code, bare)]
-    classes = {name: _cell(name, network, place, codes) for place, name in reversed(list(enumerate(stack)))}
-    cells = [classes[name] for name in dict.fromkeys(stack)]
-    steps = " ".join(step for one in (*operations, *cells) for step in one.steps)
+    task, given = network.task, InputCode.of(network)
+    parts = _layer_parts(network) if isinstance(network, Baseline) else _cell_parts(network)
+    classes: list[ClassCode] = [*parts["operations"], *parts["cells"]]
+    steps = " ".join(step for one in classes for step in one.steps) + " ".join(parts["before"])
     body = JINJA.from_string(BODY).render(
+        **parts,
         task=task,
         given=given,
-        channels=network.channels,
-        norm=config.norm,
         steps=steps,
         uses_scatter=task.level == "graph"
         or bool(given.structure or given.walks or given.edge_walks)
-        or "edge_index" in steps,
-        operations=operations,
-        cells=cells,
-        stack=[(name, *_call(classes[name])) for name in stack],
-        summary=_summary(task, len(stack)),
+        or "edge_index" in steps
+        or parts["convolved"],
         offsets=_offsets(task.categories),
         edge_offsets=_offsets(given.edge_categories),
         arguments=_arguments(given.arguments()),
-        head=_head(network),
-        readout=network.head.readout,
-        ffn=config.ffn,
-        propagation=network.plan.stack.propagation,
         teleport=TELEPORT,
-        dropout=config.dropout,
         factors=_factors(task),
         measured=", ".join(MEASURED[name] for name in given.structure),
         measure_words=" and ".join(MEASURE_WORDS[name] for name in given.structure),
@@ -91,10 +66,59 @@ def module_source(network: Network, about: str) -> str:
     return head + body
 
 
-def as_exportable(model: GraphModule) -> Network:
+def _cell_parts(network: Network) -> dict[str, Any]:
+    """What the template needs of a network of cells."""
+    config, stack = cells_of(network)[0].config, _cell_names(network)
+    bare, codes = variant(network.genotype.variant).bare, _codes(network)
+    classes = {name: _cell(name, network, place, codes) for place, name in reversed(list(enumerate(stack)))}
+    return {
+        "part": "cell",
+        "channels": network.channels,
+        "norm": config.norm,
+        "operations": [_operation(name, code, bare) for name, code in codes.items() if not _inline(name, code, bare)],
+        "cells": [classes[name] for name in dict.fromkeys(stack)],
+        "stack": [(name, *classes[name].call()) for name in stack],
+        "before": (),
+        "summary": _summary(network.task, len(stack), "cell"),
+        "head": _head(network.head),
+        "readout": network.head.readout,
+        "each_is_read": False,
+        "convolved": False,
+        "ffn": config.ffn,
+        "propagation": network.plan.stack.propagation,
+        "dropout": config.dropout,
+    }
+
+
+def _layer_parts(network: Baseline) -> dict[str, Any]:
+    """What the template needs of a hand-made network."""
+    code = network.export_code()
+    return {
+        "part": "layer",
+        "channels": network.width,
+        "norm": True,
+        "operations": [],
+        "cells": list(dict.fromkeys(code.layers)),
+        "stack": [(one.name, *one.call()) for one in code.layers],
+        "before": code.before,
+        "summary": _summary(network.task, len(code.layers), "layer"),
+        "head": _head(network.head),
+        "readout": network.head.readout,
+        "each_is_read": code.each_is_read,
+        "convolved": code.convolved,
+        "ffn": False,
+        "propagation": 0,
+        "dropout": 0.0,
+    }
+
+
+def as_exportable(model: GraphModule) -> Exportable:
     """Return the network, or raise an error if it cannot be exported."""
+    if isinstance(model, Baseline):
+        model.export_code()
+        return model
     if not isinstance(model, Network):
-        raise InputError(f"only found networks and recipes are exported, and this is a {type(model).__name__}")
+        raise InputError(f"a network of the class {type(model).__name__} cannot be exported; predict with gnas")
     used = {computed_operation(k.operation, cell.config) for cell, k in _links(model)}
     missing = sorted(used - set(_codes(model)))
     if missing:
@@ -175,8 +199,8 @@ def quote_text(text: str) -> str:
 
 def _imports(body: str) -> list[str]:
     found = ["import torch"] if re.search(r"\btorch\.", body) else []
-    found += ["import torch.nn.functional as F", "from safetensors.torch import load_file"]
-    return [*found, "from torch import Tensor, nn"]
+    found += ["import torch.nn.functional as F"] if re.search(r"\bF\.", body) else []
+    return [*found, "from safetensors.torch import load_file", "from torch import Tensor, nn"]
 
 
 def _constants(task: Task, given: InputCode) -> list[str]:
@@ -298,11 +322,6 @@ def _fuse_layers(cell: Cell, branches: Collection[str]) -> list[str]:
     return layers + (["self.ffn = FeedForward(channels)"] if config.ffn else [])
 
 
-def _call(cell: ClassCode) -> tuple[str, str]:
-    """What a call of a cell returns, and what it reads beside ``h``."""
-    return "h, e" if cell.returns != "Tensor" else "h", ", ".join(cell.reads[1:])
-
-
 def _fusion(branches: list[str], config: CellConfig, more: str = "") -> list[str]:
     """The fusion of the cell's outputs: the last lines of its ``forward``, which returns ``more`` too."""
     name, lines = branches[0], []
@@ -336,9 +355,9 @@ def _arguments(arguments: Sequence[str]) -> list[str]:
     return [line] if len(line) + 8 <= 120 else [f"{name}," for name in ("self", *arguments)]
 
 
-def _head(network: Network) -> list[str]:
-    layers = [f"nn.Linear({layer.in_features}, {layer.out_features})" for layer in network.head.layers]
-    return [text for layer in layers for text in (layer, "nn.ReLU()")][:-1]
+def _head(head: Head | EachHead) -> list[str]:
+    layers = [f"nn.Linear({layer.in_features}, {layer.out_features})" for layer in head.layers]
+    return layers if isinstance(head, EachHead) else [text for one in layers for text in (one, "nn.ReLU()")][:-1]
 
 
 def _factors(task: Task) -> list[str]:
@@ -348,8 +367,8 @@ def _factors(task: Task) -> list[str]:
     return [n if len(v) == 1 else f"out.new_tensor({n})" for n, v in (("SCALE", task.scale), ("CENTER", task.center))]
 
 
-def _summary(task: Task, cells: int) -> str:
-    count = f"{cells} cells" if cells > 1 else "one cell"
+def _summary(task: Task, number: int, part: str) -> str:
+    count = {0: f"no {part}s", 1: f"one {part}"}.get(number, f"{number} {part}s")
     return f"Input to embeddings, {count}, {'readout, ' if task.level == 'graph' else ''}head."
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gnas.model.baselines.base import Baseline
+from gnas.model.encoder import EdgeEncoder
 from gnas.model.network import Network
 
 
@@ -25,8 +27,9 @@ class InputCode:
     pairs: bool = False  # of nodes, which a link task scores
 
     @staticmethod
-    def of(network: Network) -> InputCode:
-        task, encoder, edges = network.task, network.encoder, network.edge_encoder
+    def of(network: Network | Baseline) -> InputCode:
+        task, encoder, has_state = network.task, network.encoder, network.edge_encoder is not None
+        edges = network.edge_encoder if isinstance(network.edge_encoder, EdgeEncoder) else None
         chosen = [task.structure.index(name) for name in encoder.structure]
         walks, laplacian = (0, 0) if encoder.pe is None else (encoder.pe.walks, encoder.pe.laplacian)
         edge_walks = 0 if edges is None else edges.walks
@@ -36,7 +39,7 @@ class InputCode:
             tuple(task.structure_scale[place] for place in chosen),
             walks,
             laplacian,
-            edges is not None,
+            has_state,
             () if edges is None else edges.categories,
             0 if edges is None else edges.features,
             edge_walks,

@@ -56,7 +56,7 @@ def softmax(score: Tensor, index: Tensor, num_nodes: int) -> Tensor:
 
 
 {% endif %}
-{% if "aggregate(" in steps or propagation %}
+{% if "aggregate(" in steps or propagation or convolved %}
 def aggregate(h: Tensor, edge_index: Tensor, reduce: str) -> Tensor:
     """What each node receives from the nodes that point to it; zeros if there are none."""
     source, target = edge_index
@@ -228,6 +228,17 @@ class FeedForward(nn.Module):
 
 
 {% endif %}
+{% if "convolve(" in steps or convolved %}
+def convolve(h: Tensor, edge_index: Tensor) -> Tensor:
+    """The sum over neighbours and the node itself, divided by the roots of both degrees: GCN with self loops."""
+    one = torch.ones_like(h[:, :1])
+    sent = (aggregate(one, edge_index.flip(0), "sum") + 1).rsqrt()
+    received = (aggregate(one, edge_index, "sum") + 1).rsqrt()
+    message = h * sent
+    return (aggregate(message, edge_index, "sum") + message) * received
+
+
+{% endif %}
 {% if propagation %}
 def propagate(out: Tensor, edge_index: Tensor) -> Tensor:
     """Outputs of nodes, spread over the graph: personalised PageRank."""
@@ -297,13 +308,24 @@ class Model(nn.Module):
         self.edge_position = nn.Linear({{ given.edge_walks }}, {{ channels }}, bias=False)
 {% endif %}
 {% for name, out, reads in stack %}
-        self.cell_{{ loop.index }} = {{ name }}({{ channels }})
+        self.{{ part }}_{{ loop.index }} = {{ name }}({{ channels }})
 {% endfor %}
+{% if each_is_read %}
+        # One map for the input of the layers, and one for the output of each.
+        self.head = nn.ModuleList(
+            [
+{% for line in head %}
+                {{ line }},
+{% endfor %}
+            ]
+        )
+{% else %}
         self.head = nn.Sequential(
 {% for line in head %}
             {{ line }},
 {% endfor %}
         )
+{% endif %}
 
 {% if given.encodings() %}
     @torch.no_grad()
@@ -388,16 +410,28 @@ class Model(nn.Module):
 {% if given.edge_walks %}
         e = {{ "e + " if given.edge_columns }}self.edge_position(self.edge_walk_norm(edge_walks.to(h)))
 {% endif %}
-{% for name, out, reads in stack %}
-        {{ out }} = self.cell_{{ loop.index }}(h, {{ reads }})
+{% for line in before %}
+        {{ line }}
 {% endfor %}
+{% if each_is_read %}
+        hidden = [h]
+{% endif %}
+{% for name, out, reads in stack %}
+        {{ out }} = self.{{ part }}_{{ loop.index }}(h{{ ", " if reads }}{{ reads }})
+{% if each_is_read %}
+        hidden.append(h)
+{% endif %}
+{% endfor %}
+{% if given.graph_channels %}
+        if graph_attr is None:
+            raise ValueError("this network reads graph_attr: [graphs, {{ given.graph_channels }}]")
+        graph_attr = graph_attr.reshape(-1, {{ given.graph_channels }}).to(h)
+{% endif %}
+{% set read %}
 {% if task.level == "graph" %}
 {% set count = "" %}
 {% if given.graph_channels %}
 {% set count = "graph_attr.size(0), " %}
-        if graph_attr is None:
-            raise ValueError("this network reads graph_attr: [graphs, {{ given.graph_channels }}]")
-        graph_attr = graph_attr.reshape(-1, {{ given.graph_channels }}).to(h)
 {% endif %}
 {% if readout == "mean_max" %}
         pools = [scatter(h, batch, {{ count }}reduce=reduce) for reduce in ("mean", "max")]
@@ -419,13 +453,23 @@ class Model(nn.Module):
         h = torch.cat([first, second, first * second], dim=1)
 {% endif %}
 {% endif %}
-{% if factors %}
-        out = {{ "propagate(self.head(h), edge_index)" if propagation else "self.head(h)" }}
-        return out * {{ factors[0] }} + {{ factors[1] }}
-{% elif propagation %}
-        return propagate(self.head(h), edge_index)
+{% endset %}
+{% set value = "self.head(h)" %}
+{% if each_is_read %}
+        scores = []
+        for h, linear in zip(hidden, self.head, strict=True):
+{{ (read ~ "        scores.append(linear(h))") | indent(4, true) }}
+{% set value = "torch.stack(scores).sum(dim=0)" %}
 {% else %}
-        return self.head(h)
+{{ read }}{% endif %}
+{% if propagation or convolved %}
+{% set value = ("propagate" if propagation else "convolve") ~ "(self.head(h), edge_index)" %}
+{% endif %}
+{% if factors %}
+        out = {{ value }}
+        return out * {{ factors[0] }} + {{ factors[1] }}
+{% else %}
+        return {{ value }}
 {% endif %}
 
 

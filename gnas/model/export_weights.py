@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from gnas.model.baselines.base import Baseline
 from gnas.model.cell import Cell
 from gnas.model.encoder import EdgeEncoder, Encoder
 from gnas.model.export_code import as_exportable, attribute_name, cells_of
+from gnas.model.head import EachHead
 from gnas.model.network import GraphModule
 from gnas.model.stacked import StackedBatchNorm, StackedLinear
 
@@ -18,12 +20,31 @@ def exported_views(model: GraphModule) -> dict[str, Tensor]:
     """
     network = as_exportable(model)
     found = _node_encoder(network.encoder)
-    if network.edge_encoder is not None:
+    if isinstance(network.edge_encoder, EdgeEncoder):
         found |= _edge_encoder(network.edge_encoder)
-    for number, cell in enumerate(cells_of(network), start=1):
-        found |= _cell(cell, f"cell_{number}.")
-    for number, layer in enumerate(network.head.layers):  # a ReLU is between two layers of the exported head
-        found |= _named(layer, f"head.{2 * number}.")
+    elif network.edge_encoder is not None:
+        found |= _named(network.edge_encoder, "edge_encoder.")
+    if isinstance(network, Baseline):
+        for number, layer in enumerate(network.layers, start=1):
+            found |= _layer(layer, f"layer_{number}.{'linear.' if isinstance(layer, nn.Linear) else ''}")
+    else:
+        for number, cell in enumerate(cells_of(network), start=1):
+            found |= _cell(cell, f"cell_{number}.")
+    step = 1 if isinstance(network.head, EachHead) else 2  # a ReLU is between two layers of an exported MLP
+    for number, layer in enumerate(network.head.layers):
+        found |= _named(layer, f"head.{step * number}.")
+    return found
+
+
+def _layer(layer: nn.Module, prefix: str) -> dict[str, Tensor]:
+    """The weights of a layer of a hand-made network."""
+    found: dict[str, Tensor] = {}
+    for name, part in layer.named_modules():
+        path = f"{prefix}{name}." if name else prefix
+        if isinstance(part, StackedBatchNorm):
+            found |= _slices(part, 0, path)
+        else:
+            found |= {path + key: value.detach() for key, value in part.named_parameters(recurse=False)}
     return found
 
 

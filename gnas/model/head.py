@@ -54,6 +54,37 @@ class Head(nn.Module):
         return h
 
 
+class EachHead(nn.Module):
+    r"""A sum of linear maps, one of what was read out of each layer: :math:`\sum_l (W_l \sum_i h_i^{(l)} + b_l)`.
+
+    Graphs are read out by summing their nodes, whatever readout the task names.
+    """
+
+    readout = "sum"
+
+    def __init__(self, task: Task, channels: int, count: int) -> None:
+        super().__init__()
+        self.task = task
+        self.graph_channels = task.graph_channels if task.level == "graph" else 0
+        width = row_width(task, channels) + self.graph_channels
+        self.linears = nn.ModuleList(nn.Linear(width, task.num_outputs) for _ in range(count))
+
+    @property
+    def layers(self) -> nn.ModuleList:
+        return self.linears
+
+    def forward(self, hidden: list[Tensor], batch: GraphBatch) -> Tensor:
+        scores = [linear(self.read(h, batch)) for linear, h in zip(self.linears, hidden, strict=True)]
+        return torch.stack(scores).sum(0)
+
+    def read(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        """One row for each graph, node, edge or pair."""
+        if self.task.level == "graph":
+            h = aggregate(h, batch.members, "sum")
+            return join_graph_attr(h, batch, self.graph_channels)
+        return read_rows(h, batch, self.task)
+
+
 def row_width(task: Task, channels: int) -> int:
     """Columns of :func:`read_rows`."""
     return channels * {"edge": 2, "link": 2 if task.undirected else 3}.get(task.level, 1)

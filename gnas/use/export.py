@@ -16,10 +16,9 @@ from torch import Tensor
 
 from gnas.errors import InputError, choose, name_place
 from gnas.files import add_format, write_atomic
-from gnas.model.baselines import BASELINES
-from gnas.model.baselines.recipes import list_recipes
+from gnas.model.baselines import HAND_MADE
 from gnas.model.ensemble import Ensemble
-from gnas.model.export_code import as_exportable, module_source, safe_text
+from gnas.model.export_code import Exportable, as_exportable, module_source, safe_text
 from gnas.model.export_input import InputCode
 from gnas.model.export_template import ENSEMBLE_ENCODINGS, ENSEMBLE_SOURCE
 from gnas.model.export_weights import exported_views
@@ -54,8 +53,8 @@ def export_run(
     Args:
         folder: The run folder.
         out: The folder to write.
-        network: One of the networks. By default the best by validation that can be exported: a found one, or a hand-made one
-            that is a recipe, such as ``gin+``.
+        network: One of the networks; by default the best by validation, found or hand-made. A hand-made network of another
+            package can be exported if its class has ``export_code``.
         seed: The seed of its training; by default the one with the best validation metric.
         format: ``python``; ``torch`` adds ``model.pt2``, a program of torch.export; ``onnx`` adds ``model.onnx``.
         force: Files of an earlier export may be replaced. Else a folder that is not empty is an error.
@@ -76,7 +75,7 @@ def export_run(
     return _write_folder(out, files)
 
 
-def _argument_names(networks: Sequence[Network], encodings: bool = False) -> list[str]:
+def _argument_names(networks: Sequence[Exportable], encodings: bool = False) -> list[str]:
     """What at least one of the networks reads after ``x`` and ``edge_index``."""
     codes = [InputCode.of(one) for one in networks]
     read = {name for code in codes for name in (*code.names(), *(code.encodings() if encodings else ()))}
@@ -91,7 +90,7 @@ def _network_files(model: GraphModule, info: TrainedInfo) -> Files:
         "model.py": module_source(model, about),
         WEIGHTS: tensor_bytes(exported_weights(model), {"format": "pt"}),
         "README.md": model_card(model, info, versions),
-        "genotype.yaml": model.genotype.to_yaml(),
+        **({"genotype.yaml": model.genotype.to_yaml()} if isinstance(model, Network) else {}),
         MODEL: _describe_export(info, versions),
     }
 
@@ -152,7 +151,7 @@ def ensemble_files(ensemble: Ensemble, info: TrainedInfo) -> Files:
     }
 
 
-def exported_weights(model: Network) -> dict[str, Tensor]:
+def exported_weights(model: Exportable) -> dict[str, Tensor]:
     """The ``state_dict`` of the exported module."""
     found = {name: value.contiguous().clone() for name, value in exported_views(model).items()}
     norms = [name.removesuffix("running_mean") for name in found if name.endswith("running_mean")]
@@ -160,8 +159,8 @@ def exported_weights(model: Network) -> dict[str, Tensor]:
 
 
 def _default_network(folder: str | Path) -> str:
-    """The best network by validation of those that can be exported."""
-    return default_network(folder, found_only=True, recipes=list_recipes(BASELINES))
+    """The best network by validation of those that can be exported: not those of other packages, which may have no code."""
+    return default_network(folder, found_only=True, recipes=HAND_MADE)
 
 
 # -- the folder ----------------------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from gnas.arch.architecture import describe_stack
+from gnas.arch.genotype import Genotype
 from gnas.arch.hand_made import HandMade
 from gnas.data.encoding import CLIP, Column, Encoding, Feature, format_list
-from gnas.model.export_code import safe_text
+from gnas.model.export_code import Exportable, safe_text
 from gnas.model.export_input import InputCode
 from gnas.model.network import Network
 from gnas.model.task import UNITS, Task, decimals
@@ -16,7 +17,7 @@ from gnas.run.models import TrainedInfo, best_seed
 from gnas.run.table import Table
 
 
-def model_card(network: Network, info: TrainedInfo, versions: Mapping[str, str]) -> str:
+def model_card(network: Exportable, info: TrainedInfo, versions: Mapping[str, str]) -> str:
     """The text of README.md."""
     sections = [
         f"# A graph neural network for {safe_text(info.dataset)}",
@@ -35,21 +36,21 @@ def model_card(network: Network, info: TrainedInfo, versions: Mapping[str, str])
     return "\n\n".join(sections) + "\n"
 
 
-def _origin(network: Network) -> str:
+def _origin(network: Exportable) -> str:
     made = network.architecture
     if isinstance(made, HandMade):
         return f"The hand-made network {made.name}"
     return "Found by architecture search from message passing"
 
 
-def origin_words(network: Network) -> str:
+def origin_words(network: Exportable) -> str:
     """Where a network comes from, for the first line of its module."""
     made = network.architecture
     return f"{made.name} trained by gnas" if isinstance(made, HandMade) else "found by gnas"
 
 
-def _facts(network: Network, info: TrainedInfo) -> list[tuple[str, str]]:
-    task, genotype = network.task, network.genotype
+def _facts(network: Exportable, info: TrainedInfo) -> list[tuple[str, str]]:
+    task, made = network.task, network.genotype if isinstance(network, Network) else network.architecture
     better = "higher" if task.higher_is_better else "lower"
     facts = [("dataset", safe_text(info.dataset)), ("task", describe_task(task, outputs=True))]
     tests = [result.test for result in info.results.values()]
@@ -64,12 +65,13 @@ def _facts(network: Network, info: TrainedInfo) -> list[tuple[str, str]]:
         val, test = _shown(task, mine.val), _shown(task, mine.test)
         best = " (best on validation)" if info.seed == best_seed(info.results) else ""
         facts.append(("these weights", f"seed {info.seed}{best}: validation {val}, test {test}"))
-    return [
-        *facts,
-        ("message-passing depth", f"{genotype.depth()} of {len(genotype)} cells aggregate"),
-        ("width", f"{network.channels} channels, {network.num_weights():,} weights"),
-        ("genotype", f"{genotype.id}, variant {genotype.variant}"),
-    ]
+    facts.append(("width", f"{network.channels} channels, {network.num_weights():,} weights"))
+    if isinstance(made, Genotype):
+        facts.append(("message-passing depth", f"{made.depth()} of {len(made)} cells aggregate"))
+        facts.append(("genotype", f"{made.id}, variant {made.variant}"))
+    elif made is not None:
+        facts.append(("layers", f"{made.depth()}"))
+    return facts
 
 
 def describe_task(task: Task, outputs: bool = False) -> str:
@@ -85,7 +87,10 @@ def _shown(task: Task, value: float) -> str:
     return f"{value:.{decimals(task.metric)}f}"
 
 
-def _network(network: Network) -> str:
+def _network(network: Exportable) -> str:
+    if not isinstance(network, Network):
+        text = " ".join((type(network).__doc__ or "").partition("\n\n")[0].split())
+        return f"{safe_text(text)} `model.py` has its layers."
     lines = [f"cell {k}: {text}" for k, text in enumerate(network.genotype.formulas(), start=1)]
     around = describe_stack(network.genotype)
     lines += [f"around: {around}"] if around else []
@@ -93,7 +98,7 @@ def _network(network: Network) -> str:
     return "```text\n" + "\n".join(lines) + f"\n```\n\n{note}"
 
 
-def _usage(network: Network) -> str:
+def _usage(network: Exportable) -> str:
     task = network.task
     more = "".join(f", batch.{name}" for name in InputCode.of(network).names())
     row = f"one row for each {'pair' if task.level == 'link' else task.level}"
@@ -113,7 +118,7 @@ def _usage(network: Network) -> str:
     return "\n".join(lines) + f"\n\n{wants}"
 
 
-def _inputs(network: Network, encoding: Encoding | None) -> list[str]:
+def _inputs(network: Exportable, encoding: Encoding | None) -> list[str]:
     """What each argument of the network holds."""
     task, given = network.task, InputCode.of(network)
     nodes, edges = (encoding.nodes, encoding.edges) if encoding is not None else ((), ())

@@ -10,7 +10,7 @@ import io
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from gnas.errors import InputError
-from gnas.model.export_code import list_lines
+from gnas.model.export_code import Exportable, list_lines
 from gnas.model.export_input import InputCode
-from gnas.model.network import Network
 from gnas.model.task import Task
 from gnas.run.table import Table
 
@@ -45,7 +44,9 @@ TYPES = {torch.int64: "int64", torch.float32: "float32"}
 SIZES = (5, 4, 3)  # nodes of the graphs that are traced
 
 
-def program_file(format: str, files: Mapping[str, str | bytes], networks: list[Network]) -> dict[str, str | bytes]:
+def program_file(
+    format: str, files: Mapping[str, str | bytes], networks: Sequence[Exportable]
+) -> dict[str, str | bytes]:
     """The program of an exported folder and its card with a section on it; ``networks`` are all members of an ensemble."""
     inputs = sample_inputs(networks)
     with tempfile.TemporaryDirectory() as place, _quiet():
@@ -58,7 +59,7 @@ def program_file(format: str, files: Mapping[str, str | bytes], networks: list[N
 # -- the inputs ----------------------------------------------------------------------------------------------------
 
 
-def sample_inputs(networks: list[Network], sizes: tuple[int, ...] = SIZES) -> dict[str, Tensor]:
+def sample_inputs(networks: Sequence[Exportable], sizes: tuple[int, ...] = SIZES) -> dict[str, Tensor]:
     """What the networks read of a few cycles, one of each size, by argument."""
     task, codes = networks[0].task, [InputCode.of(one) for one in networks]
     batch = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))

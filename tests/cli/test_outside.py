@@ -100,7 +100,7 @@ def test_a_baseline(rings: Path, installed: Path, monkeypatch: pytest.MonkeyPatc
     assert 2000 < rows["plain"]["num_weights"] <= 3000  # as wide as the others
     ended = gnas("predict", "board", rings, "--network", "plain", "-o", "predictions.csv", "--device", "cpu")
     assert ended.code == 0, ended
-    said = "only found networks and recipes are exported, and this is a Plain"
+    said = "a network of the class Plain cannot be exported; predict with gnas"
     one_line(gnas("export", "board", "--network", "plain"), 2, said)
     assert gnas("train", rings, *SMALL, "--baseline", "plain", "--seed", "1", "--out", "alone").code == 0
     one_line(

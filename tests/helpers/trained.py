@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from samples import shake
@@ -13,6 +14,7 @@ from gnas.arch.genotype import Genotype
 from gnas.data.benchmark import Benchmark
 from gnas.data.encoding import Encoding
 from gnas.errors import InputError
+from gnas.model.baselines import build_baseline
 from gnas.model.network import GraphModule, Network
 from gnas.model.task import Task
 from gnas.run import checkpoint
@@ -26,6 +28,11 @@ GENOTYPE = gap.genotype(["[identity | dense(sum(dense))]", "[max(sparse) | spars
 def network(task: Task = TASK, genotype: Genotype = GENOTYPE, seed: int = 0, **options) -> Network:
     """Random weights and running statistics, in evaluation mode."""
     return shake(Network(genotype, task, 6, **options), seed).eval()
+
+
+def hand_made(name: str, task: Task = TASK, layers: int = 2, seed: int = 0, **options: Any) -> GraphModule:
+    """A hand-made network with random weights and running statistics, in evaluation mode."""
+    return shake(build_baseline(name, task, num_layers=layers, channels=6, **options), seed).eval()
 
 
 def keep(

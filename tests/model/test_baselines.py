@@ -248,7 +248,7 @@ def test_names_and_options() -> None:
     assert GAT(ZINC, 5, heads=2).encoder.weight.shape == (28, 10)
     other = dataclasses.replace(ZINC, level="edge")
     assert build_baseline("gin", other).num_weights() > build_baseline("gin", ZINC).num_weights()
-    assert not doctest.testmod(gnas.model.baselines).failed
+    assert not doctest.testmod(gnas.model.baselines, extraglobs={"gnas": gnas}).failed
 
 
 def test_readouts(graphs: list[Data]) -> None:

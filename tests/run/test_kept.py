@@ -77,9 +77,13 @@ def test_predict_and_export(kept: Path) -> None:
         assert len(written[name]) == 21
     assert written["finished"] == written["exported"]
     assert written["finished"][1].startswith("0,CCO,4.2298")
-    succeeds("export", "finished", "--out", "again")
+    succeeds("export", "finished", "--out", "again", "--network", "gnas")
     assert Path("again/weights.safetensors").read_bytes() == Path("exported/weights.safetensors").read_bytes()
     assert load_model("finished", "gcn", seed=95)[1].seed == 95
+    succeeds("export", "finished", "--out", "best")
+    for name in ("finished", "best"):
+        succeeds("predict", name, "molecules.csv", "-o", f"{name}-best.csv")
+    assert Path("finished-best.csv").read_text() == Path("best-best.csv").read_text()
 
 
 def resume(name: str, command: str, *options: str) -> Ended:

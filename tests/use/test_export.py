@@ -20,7 +20,7 @@ from samples import OWN, assert_near, random_graph
 from strategies import genotypes
 from torch import Tensor
 from torch_geometric.data import Batch
-from trained import CLASSES, GENOTYPE, TASK, keep, network
+from trained import CLASSES, GENOTYPE, TASK, hand_made, keep, network
 
 from gnas.arch import gap
 from gnas.arch.genotype import Genotype
@@ -31,10 +31,14 @@ from gnas.data.encoding import Column, Encoding
 from gnas.errors import InputError
 from gnas.graph import Neighbors
 from gnas.model.baselines import BASELINES
+from gnas.model.baselines.base import Baseline
+from gnas.model.baselines.gcn import GCN
+from gnas.model.class_code import LayersCode
 from gnas.model.export_code import module_source, quote_text, safe_text
-from gnas.model.network import Network
+from gnas.model.network import GraphModule
 from gnas.model.operations import Operation, Variant
 from gnas.model.task import Task
+from gnas.run.models import load_model
 from gnas.use.export import export_run, exported_weights
 
 FILES = ["README.md", "genotype.yaml", "model.json", "model.py", "serve.py", "weights.safetensors"]
@@ -56,7 +60,7 @@ def inputs(what: Task) -> tuple[Tensor, ...]:
     return (x, BATCH.edge_index, BATCH.batch) if what.needs_batch else (x, BATCH.edge_index)
 
 
-def expected(net: Network, double: bool) -> Tensor:
+def expected(net: GraphModule, double: bool) -> Tensor:
     x, *rest = inputs(net.task)
     net = copy.deepcopy(net).double() if double else net
     return net.task.prediction(net(x.to(torch.float64) if double and x.is_floating_point() else x, *rest)).detach()
@@ -67,8 +71,8 @@ def sampled(seed: int, kind: str) -> Genotype:
 
 
 @functools.cache
-def cases() -> dict[str, Network]:
-    """Found networks of every kind: variants, levels, inputs, readouts, skips, fusions."""
+def cases() -> dict[str, GraphModule]:
+    """Found networks of every kind: variants, levels, inputs, readouts, skips, fusions; and the hand-made ones."""
     found = {}
     for seed in range(24):
         kind = ("paper", "reference", "bare")[seed % 3]
@@ -92,6 +96,16 @@ def cases() -> dict[str, Network]:
         around = {"structure_center": (1.5, 0.25)[: len(measures)], "structure_scale": (0.5, 2.0)[: len(measures)]}
         asked = dataclasses.replace(task(level), structure=measures, **around)
         found[f"structure-{level}"] = network(asked, leaves)
+    for name in BASELINES:
+        for level in ("graph", "node", "edge"):
+            found[f"{name}-{level}"] = hand_made(name, task(level, categories=(5, 3) if level == "edge" else ()))
+    measured = {"structure": ("size", "degree"), "structure_center": (1.5, 0.25), "structure_scale": (0.5, 2.0)}
+    found["gin-measured"] = hand_made("gin", dataclasses.replace(task(), **measured))
+    found["gcn-mean"] = hand_made("gcn", task(), normalization="mean")
+    for layers in (1, 2, 4):
+        linear = dataclasses.replace(task("node"), head="linear")
+        found[f"gcn-original-{layers}"] = hand_made("gcn", linear, layers, original=True)
+    found["gat-dropout"] = hand_made("gat", task(), dropout=0.5)
     found["own-unit"] = network(TASK)
     found["labels"] = network(CLASSES)
     return found
@@ -206,6 +220,25 @@ def test_the_folder_holds_what_it_should(tmp_path: Path) -> None:
     )
 
 
+def test_the_best_network_is_exported_and_read_again(tmp_path: Path) -> None:
+    """A hand-made network that is the best on validation; its folder has its code, its card, and no genotype."""
+    keep(tmp_path, network(), 41, 0.5)
+    best = hand_made("gin", TASK)
+    keep(tmp_path, best, 41, 0.3, name="gin")
+    out = export_run(tmp_path, tmp_path / "out")
+    assert sorted(path.name for path in out.iterdir()) == sorted({*FILES} - {"genotype.yaml"})
+    card = (out / "README.md").read_text()
+    for line in (
+        "The hand-made network gin, trained and exported by gnas",
+        "| layers | 2 |",
+        "Graph isomorphism network",
+    ):
+        assert line in card
+    again, info = load_model(out)
+    assert info.name == "gin"
+    assert_near(again(*inputs(TASK)), best(*inputs(TASK)), 1e-6)
+
+
 def test_the_card_tells_what_people_ask(tmp_path: Path) -> None:
     columns = (Column("atom", "vocabulary", 5, ("C", "N", "O", "F", "S|l")), Column("ring", "integer", 3))
     encoding = Encoding("tables", "node", "classification", columns, targets=("y",), labels=CLASSES.labels)
@@ -305,9 +338,12 @@ def test_nothing_is_overwritten_without_force(tmp_path: Path) -> None:
 
 
 def test_only_found_networks_of_known_operations_are_exported(tmp_path: Path) -> None:
-    keep(tmp_path, BASELINES["gcn"](TASK, 4, 2), name="gcn")
-    with pytest.raises(InputError, match="only found networks and recipes are exported, and this is a GCN"):
-        export_run(tmp_path, tmp_path / "out", network="gcn")
+    class Mine(GCN):
+        def export_code(self) -> LayersCode:
+            return Baseline.export_code(self)
+
+    with pytest.raises(InputError, match="Mine does not declare export_code; predict with gnas"):
+        module_source(Mine(TASK, 4, 2), "a test")
     own = Genotype.from_yaml(GENOTYPE.to_yaml().replace("dense", "own_filter"))
     with pytest.raises(InputError, match="operations without export_code cannot be exported: own_filter"):
         module_source(network(genotype=own, operations=OWN), "a test")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from trained import CLASSES, keep, network, refused
+from trained import CLASSES, hand_made, keep, network, refused
 
 import gnas
 from gnas.arch import gap
@@ -22,7 +22,7 @@ from gnas.arch.genotype import Genotype
 from gnas.arch.operation import AGGREGATORS, MESSAGES
 from gnas.arch.recipes import recipe
 from gnas.arch.stack import Stack
-from gnas.model.network import Network
+from gnas.model.network import GraphModule
 from gnas.model.task import Task
 from gnas.use.export import export_run
 from gnas.use.export_program import AXES, sample_inputs
@@ -50,6 +50,14 @@ def every_operation() -> Genotype:
     return gap.genotype([f"[dense | {' | '.join(part)}]" for part in (names[:count], names[count:])], None, "bare")
 
 
+HAND_MADE = {  # networks of the benchmark: a task of each, with columns of edges, encodings and features of graphs
+    "gatedgcn": WHOLE,
+    "gin": WHOLE,
+    "gat": dataclasses.replace(BONDS, level="node"),
+    "monet": dataclasses.replace(BONDS, level="edge"),
+    "gcn": Task("link", "multilabel", 1, in_channels=4),
+    "graphsage": MEASURED,
+}
 CASES: dict[str, tuple[Task, Genotype]] = {
     "every-operation": (BONDS, every_operation()),
     "encodings": (WHOLE, recipe("gatedgcn+", 1)),
@@ -60,6 +68,14 @@ CASES: dict[str, tuple[Task, Genotype]] = {
 }
 
 
+NAMES = (*CASES, *HAND_MADE)
+
+
+def build(name: str) -> GraphModule:
+    """The network of a case."""
+    return network(*CASES[name]) if name in CASES else hand_made(name, HAND_MADE[name])
+
+
 def load_module(folder: Path) -> types.ModuleType:
     module = types.ModuleType("model")
     module.__file__ = str(folder / "model.py")
@@ -67,7 +83,7 @@ def load_module(folder: Path) -> types.ModuleType:
     return module
 
 
-def make_inputs(net: Network, sizes: tuple[int, ...]) -> dict[str, Tensor]:
+def make_inputs(net: GraphModule, sizes: tuple[int, ...]) -> dict[str, Tensor]:
     found = sample_inputs([net], sizes)
     if sizes == (1,):
         found["edge_index"] = found["edge_index"][:, :0]
@@ -79,8 +95,8 @@ def make_inputs(net: Network, sizes: tuple[int, ...]) -> dict[str, Tensor]:
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
     """All cases in both formats."""
     root, found = tmp_path_factory.mktemp("programs"), {}
-    for name, (task, genotype) in CASES.items():
-        keep(root / f"run-{name}", network(task, genotype))
+    for name in NAMES:
+        keep(root / f"run-{name}", build(name))
         formats = ("torch",) if not _has_onnx() else ("torch", "onnx")
         found |= {
             (name, form): export_run(root / f"run-{name}", root / f"{name}-{form}", format=form) for form in formats
@@ -97,17 +113,17 @@ def _has_onnx() -> bool:
     return bool(onnxruntime.__version__ and onnxscript.__version__)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_torch_program_gives_what_the_module_gives(programs: dict[tuple[str, str], Path], name: str) -> None:
     folder = programs[name, "torch"]
     program = torch.export.load(io.BytesIO((folder / "model.pt2").read_bytes())).module()
     model = load_module(folder).load(folder)
     for sizes in SIZES:
-        given = make_inputs(network(*CASES[name]), sizes)
+        given = make_inputs(build(name), sizes)
         torch.testing.assert_close(program(**given), model(**given), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_onnx_program_gives_what_the_module_gives(programs: dict[tuple[str, str], Path], name: str) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime runs ONNX programs")
     pytest.importorskip("onnxscript", reason="onnxscript writes ONNX programs")
@@ -115,7 +131,7 @@ def test_an_onnx_program_gives_what_the_module_gives(programs: dict[tuple[str, s
     session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
     model = load_module(folder).load(folder)
     for sizes in SIZES:
-        given = make_inputs(network(*CASES[name]), sizes)
+        given = make_inputs(build(name), sizes)
         expected = model(**given).detach().numpy()
         (out,) = session.run(None, {key: value.numpy() for key, value in given.items()})
         np.testing.assert_allclose(out, expected, atol=1e-5, rtol=1e-5)
@@ -123,15 +139,14 @@ def test_an_onnx_program_gives_what_the_module_gives(programs: dict[tuple[str, s
     shapes = {value.name: value.shape for value in session.get_inputs()}
     assert shapes["edge_index"] == [2, "edges"]
     assert shapes["x"][0] == "nodes"
-    assert session.get_outputs()[0].shape[0] == {"nodes": "nodes", "edges": "edges"}.get(
-        name, "pairs" if name == "links" else "graphs"
-    )
+    rows = {"node": "nodes", "edge": "edges", "link": "pairs", "graph": "graphs"}
+    assert session.get_outputs()[0].shape[0] == rows[build(name).task.level]
 
 
 def test_encodings_are_given_to_a_program(programs: dict[tuple[str, str], Path]) -> None:
     folder = programs["encodings", "torch"]
     model, program = load_module(folder).load(folder), torch.export.load(folder / "model.pt2").module()
-    given = sample_inputs([network(*CASES["encodings"])], (4, 6))
+    given = sample_inputs([build("encodings")], (4, 6))
     computed = model.encodings(given["edge_index"], given["batch"])
     plain = {name: value for name, value in given.items() if name not in computed}
     torch.testing.assert_close(program(**plain, **computed), model(**plain), atol=1e-5, rtol=1e-5)

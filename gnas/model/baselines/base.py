@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from gnas.arch.hand_made import HandMade
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
-from gnas.model.encoder import Encoder
-from gnas.model.head import Head
+from gnas.model.class_code import LayersCode
+from gnas.model.encoder import EdgeEncoder, Encoder
+from gnas.model.head import EachHead, Head
 from gnas.model.network import GraphModule
 from gnas.model.task import Task
 
@@ -34,7 +35,7 @@ class Baseline(GraphModule):
         dropout: float = 0.0,
         *,
         width: int | None = None,
-        head: nn.Module | None = None,
+        head: EachHead | None = None,
         num_layers: int | None = None,
         **options: Any,
     ) -> None:
@@ -44,15 +45,26 @@ class Baseline(GraphModule):
         if vars(type(self)).get("name"):
             self.architecture = HandMade(self.name, num_layers or len(layers), channels, options=options)
         self.options = {"dropout": dropout}
+        self.width = width
         self.encoder = Encoder(task, width, dropout=dropout)
+        self.edge_encoder: EdgeEncoder | nn.Linear | None = None
         self.layers = layers
-        self.head = Head(task, width) if head is None else head
+        self.head: Head | EachHead = Head(task, width) if head is None else head
 
     def run(self, batch: GraphBatch) -> Tensor:
         h = self.encoder(batch)
         for layer in self.layers:
             h = layer(h, batch)
         return self.head(h, batch)
+
+    def export_code(self) -> LayersCode:
+        """The layers as code, for the export."""
+        raise InputError(f"{type(self).__name__} does not declare export_code; predict with gnas")
+
+    def dropped(self, value: str) -> str:
+        """The code of a value with dropout, if there is any."""
+        rate = self.options["dropout"]
+        return f"F.dropout({value}, {rate!r}, self.training)" if rate else value
 
 
 def stack(num_layers: int, make: Callable[[int], nn.Module]) -> nn.ModuleList:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate, weighted_sum
 from gnas.model.baselines.base import Baseline, stack
+from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.edges import Edges
 from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
@@ -47,6 +48,32 @@ class GAT(Baseline):
         for layer in self.layers:
             h = layer(h, batch, edges)
         return self.head(h, batch)
+
+    def export_code(self) -> LayersCode:
+        layers = [self._layer_code("AttentionLayer", self.heads)] * (len(self.layers) - 1)
+        return LayersCode((*layers, self._layer_code("LastLayer", 1)))
+
+    def _layer_code(self, name: str, heads: int) -> ClassCode:
+        shape = f"1, {heads}, channels // {heads}"
+        return ClassCode(
+            name,
+            f"Attention over neighbours in {heads} head{'s' * (heads > 1)}, added to the node.",
+            (
+                "self.linear = nn.Linear(channels, channels, bias=False)",
+                f"self.source = nn.Parameter(torch.zeros({shape}))",
+                f"self.target = nn.Parameter(torch.zeros({shape}))",
+                "self.norm = nn.BatchNorm1d(channels)",
+            ),
+            ("h", "edge_index"),
+            (
+                "source, target = edge_index",
+                f"z = self.linear({self.dropped('h')}).unflatten(1, ({heads}, -1))",
+                "score = (z * self.source).sum(dim=-1)[source] + (z * self.target).sum(dim=-1)[target]",
+                "weight = softmax(F.leaky_relu(score, 0.2), target, h.size(0))",
+                'out = receive(z[source] * weight[:, :, None], edge_index, h.size(0), "sum").flatten(1)',
+                "return h + F.elu(self.norm(out))",
+            ),
+        )
 
 
 class GATLayer(nn.Module):

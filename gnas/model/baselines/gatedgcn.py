@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate, weighted_sum
 from gnas.model.baselines.base import Baseline, stack
+from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.edges import Edges
 from gnas.model.encoder import EdgeEncoder
 from gnas.model.stacked import BatchNorm
@@ -31,6 +32,7 @@ class GatedGCN(Baseline):
     edge state that leaves the last layer, so it is not computed, and its batch norm is left out.
     """
 
+    edge_encoder: EdgeEncoder | nn.Linear
     name = "gatedgcn"
     widths: ClassVar = {4: (70, 70, 70), 16: (70, 78, 78)}  # 16 layers keep 70 on ZINC: the paper's 0.41M weights
 
@@ -48,6 +50,37 @@ class GatedGCN(Baseline):
         for layer in self.layers:
             h, e = layer(h, e, batch, edges)
         return self.head(h, batch)
+
+    def export_code(self) -> LayersCode:
+        layers = (
+            "self.nodes = nn.Linear(channels, 4 * channels)",
+            "self.edges = nn.Linear(channels, channels)",
+            "self.norm = nn.BatchNorm1d(channels)",
+        )
+        steps = (
+            "source, target = edge_index",
+            "own, gate_target, value, gate_source = self.nodes(h).chunk(4, dim=1)",
+            "gate = self.edges(e) + gate_target[target] + gate_source[source]",
+            "weight = gate.sigmoid()",
+            'total = receive(value[source] * weight, edge_index, h.size(0), "sum")',
+            'weights = receive(weight, edge_index, h.size(0), "sum")',
+            "out = F.relu(self.norm(own + total / (weights + 1e-6)))",
+        )
+        node, edge = self.dropped("h + out"), self.dropped("e + F.relu(self.edge_norm(gate))")
+        doc = "Neighbours weighed by gates of the edges"
+        reads = ("h", "edge_index", "e")
+        last = ClassCode(
+            "LastLayer", f"{doc}; nothing reads the edges after it.", layers, reads, (*steps, f"return {node}")
+        )
+        layer = ClassCode(
+            "GatedLayer",
+            f"{doc}, which change too.",
+            (*layers, "self.edge_norm = nn.BatchNorm1d(channels)"),
+            reads,
+            (*steps, f"return {node}, {edge}"),
+            "tuple[Tensor, Tensor]",
+        )
+        return LayersCode((*(layer,) * (len(self.layers) - 1), last))
 
 
 class GatedGCNLayer(nn.Module):

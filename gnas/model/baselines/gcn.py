@@ -11,6 +11,7 @@ from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels.aggregate import aggregate, convolve, inverse_degree, symmetric_scales
 from gnas.model.baselines.base import Baseline, stack
+from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
@@ -64,6 +65,28 @@ class GCN(Baseline):
         for layer in self.layers:
             h = F.relu(convolve(layer(F.dropout(h, self.dropout, self.training)), batch.neighbors))
         return convolve(self.head(h, batch), batch.neighbors)
+
+    def export_code(self) -> LayersCode:
+        if self.original:
+            layer = ClassCode(
+                "GCNLayer",
+                "A linear map and a propagation.",
+                ("self.linear = nn.Linear(channels, channels)",),
+                ("h", "edge_index"),
+                (f"return F.relu(convolve(self.linear({self.dropped('h')}), edge_index))",),
+            )
+            before = ("h = F.relu(convolve(h, edge_index))",) if self.num_layers > 1 else ()
+            return LayersCode((layer,) * len(self.layers), before, convolved=True)
+        received = "receive_symmetric(h[edge_index[0]], edge_index, h.size(0))"
+        received = 'aggregate(h, edge_index, "mean")' if self.normalization == "mean" else received
+        layer = ClassCode(
+            "GCNLayer",
+            "The scaled sum of the neighbours through a linear map, added to the node.",
+            ("self.linear = nn.Linear(channels, channels)", "self.norm = nn.BatchNorm1d(channels)"),
+            ("h", "edge_index"),
+            (f"out = F.relu(self.norm(self.linear({received})))", f"return {self.dropped('h + out')}"),
+        )
+        return LayersCode((layer,) * len(self.layers))
 
     def scales(self, neighbors: Neighbors, h: Tensor) -> tuple[Tensor | None, Tensor]:
         """What a node's message and what its sum of messages are multiplied by, as columns of ``h``'s type."""

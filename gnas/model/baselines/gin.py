@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate
 from gnas.model.baselines.base import Baseline, stack
-from gnas.model.head import join_graph_attr, read_rows, row_width
+from gnas.model.class_code import ClassCode, LayersCode
+from gnas.model.head import EachHead
 from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
@@ -29,13 +30,34 @@ class GIN(Baseline):
 
     def __init__(self, task: Task, channels: int = 110, num_layers: int = 4, dropout: float = 0.0) -> None:
         layers = stack(num_layers, lambda _: GINLayer(channels, dropout))
-        super().__init__(task, channels, layers, dropout, head=GINHead(task, channels, num_layers + 1))
+        super().__init__(task, channels, layers, dropout, head=EachHead(task, channels, num_layers + 1))
 
     def run(self, batch: GraphBatch) -> Tensor:
         hidden = [self.encoder(batch)]
         for layer in self.layers:
             hidden.append(layer(hidden[-1], batch))
         return self.head(hidden, batch)
+
+    def export_code(self) -> LayersCode:
+        layer = ClassCode(
+            "GINLayer",
+            "The node and the sum of its neighbours through two linear maps, added to the node.",
+            (
+                "self.eps = nn.Parameter(torch.zeros(1))",
+                "self.first = nn.Linear(channels, channels)",
+                "self.first_norm = nn.BatchNorm1d(channels)",
+                "self.second = nn.Linear(channels, channels)",
+                "self.norm = nn.BatchNorm1d(channels)",
+            ),
+            ("h", "edge_index"),
+            (
+                'out = (1 + self.eps) * h + aggregate(h, edge_index, "sum")',
+                "out = F.relu(self.first_norm(self.first(out)))",
+                "out = F.relu(self.norm(self.second(out)))",
+                f"return {self.dropped('h + out')}",
+            ),
+        )
+        return LayersCode((layer,) * len(self.layers), each_is_read=True)
 
 
 class GINLayer(nn.Module):
@@ -55,25 +77,3 @@ class GINLayer(nn.Module):
         out = self.first_norm.relu(self.first(out), batch.node_mask)
         out = self.norm.relu(self.second(out), batch.node_mask)
         return F.dropout(h + out, self.dropout, self.training)
-
-
-class GINHead(nn.Module):
-    r"""Sum of linear maps of every layer's readout: :math:`\sum_l (W_l \sum_i h_i^{(l)} + b_l)`."""
-
-    def __init__(self, task: Task, channels: int, count: int) -> None:
-        super().__init__()
-        self.task = task
-        self.graph_channels = task.graph_channels if task.level == "graph" else 0
-        width = row_width(task, channels) + self.graph_channels
-        self.linears = nn.ModuleList(nn.Linear(width, task.num_outputs) for _ in range(count))
-
-    def forward(self, hidden: list[Tensor], batch: GraphBatch) -> Tensor:
-        scores = [linear(self.read(h, batch)) for linear, h in zip(self.linears, hidden, strict=True)]
-        return torch.stack(scores).sum(0)
-
-    def read(self, h: Tensor, batch: GraphBatch) -> Tensor:
-        """One row for each graph, node, edge or pair."""
-        if self.task.level == "graph":
-            h = aggregate(h, batch.members, "sum")
-            return join_graph_attr(h, batch, self.graph_channels)
-        return read_rows(h, batch, self.task)

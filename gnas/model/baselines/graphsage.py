@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate
 from gnas.model.baselines.base import Baseline, stack
+from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
@@ -31,6 +32,25 @@ class GraphSage(Baseline):
 
     def __init__(self, task: Task, channels: int = 90, num_layers: int = 4, dropout: float = 0.0) -> None:
         super().__init__(task, channels, stack(num_layers, lambda _: GraphSageLayer(channels, dropout)), dropout)
+
+    def export_code(self) -> LayersCode:
+        layer = ClassCode(
+            "GraphSageLayer",
+            "The node beside the maximum of its neighbours, of unit length, added to the node.",
+            (
+                "self.pool = nn.Linear(channels, channels)",
+                "self.linear = nn.Linear(2 * channels, channels)",
+                "self.norm = nn.BatchNorm1d(channels)",
+            ),
+            ("h", "edge_index"),
+            (
+                f"own = {self.dropped('h')}",
+                'pooled = aggregate(F.relu(self.pool(own)), edge_index, "max")',
+                "out = F.normalize(self.linear(torch.cat([own, pooled], dim=1)), dim=1)",
+                "return h + self.norm(F.relu(out))",
+            ),
+        )
+        return LayersCode((layer,) * len(self.layers))
 
 
 class GraphSageLayer(nn.Module):

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from gnas.graph import GraphBatch
 from gnas.model.baselines.base import Baseline, stack
+from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.task import Task
 
 
@@ -33,6 +34,13 @@ class MLP(Baseline):
         for layer in self.layers:
             h = layer(h)
         return self.head(h, batch)
+
+    def export_code(self) -> LayersCode:
+        value = self.dropped("F.relu(self.linear(h))")
+        linear = "self.linear = nn.Linear(channels, channels)"
+        layer = ClassCode("MLPLayer", "A linear map of each node.", (linear,), steps=(f"return {value}",))
+        before = () if self.task.categories else (f"h = {self.dropped('F.relu(h)')}",)
+        return LayersCode((layer,) * len(self.layers), before)
 
 
 class MLPLayer(nn.Module):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import weighted_sum
 from gnas.model.baselines.base import Baseline, stack
+from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.edges import Edges
 from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
@@ -35,6 +36,7 @@ class MoNet(Baseline):
     ) -> None:
         layers = stack(num_layers, lambda _: MoNetLayer(channels, dropout, kernels))
         super().__init__(task, channels, layers, dropout, kernels=kernels)
+        self.kernels = kernels
 
     def run(self, batch: GraphBatch) -> Tensor:
         h, edges = self.encoder(batch), Edges.of(batch)
@@ -43,6 +45,36 @@ class MoNet(Baseline):
         for layer in self.layers:
             h = layer(h, ends, batch, edges)
         return self.head(h, batch)
+
+    def export_code(self) -> LayersCode:
+        kernels, shape = self.kernels, f"{self.kernels}, 2"
+        layer = ClassCode(
+            "MoNetLayer",
+            f"Neighbours weighed by {kernels} Gaussians of the degrees at both ends, added to the node.",
+            (
+                "self.project = nn.Linear(2, 2)",
+                f"self.mean = nn.Parameter(torch.zeros({shape}))",
+                f"self.inverse_sigma = nn.Parameter(torch.ones({shape}))",
+                f"self.linear = nn.Linear(channels, {kernels} * channels, bias=False)",
+                "self.norm = nn.BatchNorm1d(channels)",
+                "self.bias = nn.Parameter(torch.zeros(channels))",
+            ),
+            ("h", "edge_index", "ends"),
+            (
+                "u = torch.tanh(self.project(ends))[:, None]",
+                "far = ((u - self.mean) * self.inverse_sigma).square()",
+                "weight = torch.exp(-0.5 * (far[:, :, 0] + far[:, :, 1]))",
+                f"z = self.linear(h).unflatten(1, ({kernels}, -1))",
+                "messages = (z[edge_index[0]] * weight[:, :, None]).sum(dim=1)",
+                'out = F.relu(self.norm(receive(messages, edge_index, h.size(0), "sum")))',
+                f"return {self.dropped('h + out + self.bias')}",
+            ),
+        )
+        before = (
+            'scale = (aggregate(torch.ones_like(h[:, :1]), edge_index, "sum") + 1).rsqrt()',
+            "ends = torch.cat([scale[edge_index[0]], scale[edge_index[1]]], dim=1)",
+        )
+        return LayersCode((layer,) * len(self.layers), before)
 
 
 class MoNetLayer(nn.Module):
