@@ -15,4 +15,4 @@ RUN mkdir -m 1777 /data
 USER 1000
 WORKDIR /data
 ENTRYPOINT ["gnas"]
-CMD ["search", "cluster-mini", "--preset", "fast", "--out", "runs/demo", "--force"]
+CMD ["search", "cluster-mini", "--time", "100s", "--out", "runs/demo", "--force"]

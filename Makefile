@@ -23,7 +23,7 @@ test-gpu: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# A wheel and an sdist in dist/; the wheel works in an environment of its own.
+# A wheel and an sdist in dist/; both install in an environment of their own, and the wheel works there.
 package: $(VENV)/.installed-dev
 	rm -rf dist build/wheel-test
 	$(BIN)/python -m build
@@ -31,6 +31,8 @@ package: $(VENV)/.installed-dev
 	build/wheel-test/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
 	cd build/wheel-test && bin/gnas doctor && bin/gnas search cluster-mini --strategy single-level --preset fast --epochs 1 \
 		--set search_epochs=1 --baselines gcn --out runs/smoke --force && bin/gnas export runs/smoke --force
+	build/wheel-test/bin/python -m pip install --quiet --no-deps --force-reinstall dist/*.tar.gz
+	build/wheel-test/bin/gnas --version
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
