@@ -126,7 +126,7 @@ def test_failures(rings: Path, monkeypatch: pytest.MonkeyPatch, error: BaseExcep
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("gnas.workflow.discover", fail)
+    monkeypatch.setattr("gnas.cli.search.discover", fail)
     ended = gnas("search", rings, *TINY, "--force", "--out", "run")
     assert ended.code == code, ended
     assert said in ended.err

@@ -48,12 +48,12 @@ def losses(threads: int, steps: int = STEPS) -> list[float]:
             raise _Enough
 
     before, benchmark = torch.get_num_threads(), gnas.load("cluster-mini")
-    chosen = gnas.SingleLevel(epochs=1, batch_size=16)
+    chosen = gnas.SingleLevel(epochs=1, batch_size=64)
     torch.set_num_threads(threads)
     Meter.add = noted  # type: ignore[method-assign]
     try:
         with pytest.raises(_Enough):
-            gnas.search(benchmark, gnas.SearchSpace(2, 1), chosen, channels=32, num_cells=1)
+            gnas.search(benchmark, gnas.SearchSpace(1, 1), chosen, channels=32, num_cells=1)
     finally:
         Meter.add = add  # type: ignore[method-assign]
         torch.set_num_threads(before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from gnas.compare.strategies import SearchBudget, compare_strategies
 from gnas.data.benchmark import Benchmark
 from gnas.data.storage import write_graphs
 from gnas.errors import InputError, Interrupted
-from gnas.jobs import Job, JobsFailed, check_on, open_runner
+from gnas.jobs import Job, JobsFailed, Runner, check_on, open_runner
 from gnas.jobs.codec import CLASSES, Files, decode, encode
 from gnas.jobs.job import FUNCTIONS, find_function
 from gnas.jobs.perform import load_arguments
@@ -41,6 +42,14 @@ STRATEGIES = (
 )
 
 
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Runner]]:
+    """A folder, and two processes that work below it: to start one takes longer than a search here."""
+    root = tmp_path_factory.mktemp("workers")
+    with open_runner(root, "local:2") as runner:
+        yield root, runner
+
+
 def test_trainings_are_the_same_and_finished_ones_are_not_repeated(tmp_path: Path, reference: Path) -> None:
     with open_runner(tmp_path) as runner:
         heard: list[dict] = []
@@ -57,25 +66,26 @@ def test_trainings_are_the_same_and_finished_ones_are_not_repeated(tmp_path: Pat
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda one: f"{one.name}-{getattr(one, 'trials', '')}")
-def test_searches_are_the_same(tmp_path: Path, strategy: SearchStrategy) -> None:
+def test_searches_are_the_same(tmp_path: Path, workers: tuple[Path, Runner], strategy: SearchStrategy) -> None:
+    folder, runner = workers[0] / tmp_path.name, workers[1]
     how = {"channels": 4, "num_cells": 2, "seed": 3}
     with Run(tmp_path / "alone", {"job": "search"}) as run:
         alone = search(tiny(), SPACE, strategy, run=run, **how)  # type: ignore[arg-type]
     heard: list[dict] = []
-    with open_runner(tmp_path, "local:2") as runner, Run(tmp_path / "search", {"job": "search"}) as run:
+    with Run(folder / "search", {"job": "search"}) as run:
         # The benchmark guards its test split: neither a search nor its jobs may read it.
         found = search(tiny(), SPACE, strategy, run=run, runner=runner, on_epoch=heard.append, **how)  # type: ignore[arg-type]
     assert (found.genotype, untimed(found.history)) == (alone.genotype, untimed(alone.history))
     assert untimed(heard) == untimed(found.history)
     assert (found.trained_epochs, found.seed, found.strategy) == (alone.trained_epochs, alone.seed, alone.strategy)
-    assert not list((tmp_path / "search").glob("trials/*"))  # their outcomes are in the history
+    assert not list((folder / "search").glob("trials/*"))  # their outcomes are in the history
 
 
-def test_the_best_of_several_searches_is_the_same(tmp_path: Path) -> None:
+def test_the_best_of_several_searches_is_the_same(tmp_path: Path, workers: tuple[Path, Runner]) -> None:
     strategy, how = SingleLevel(epochs=2, searches=2, trial_epochs=1), {"channels": 4, "num_cells": 2, "seed": 3}
     alone = search(tiny(), SPACE, strategy, **how)  # type: ignore[arg-type]
-    with open_runner(tmp_path, "local:2") as runner, Run(tmp_path / "search", {"job": "search"}) as run:
-        found = search(tiny(), SPACE, strategy, run=run, runner=runner, **how)  # type: ignore[arg-type]
+    with Run(workers[0] / tmp_path.name, {"job": "search"}) as run:
+        found = search(tiny(), SPACE, strategy, run=run, runner=workers[1], **how)  # type: ignore[arg-type]
     assert (found.genotype, found.searches) == (alone.genotype, alone.searches)
     assert untimed(found.history) == untimed(alone.history)
 
@@ -113,13 +123,13 @@ def test_depths_are_the_same(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.glob("round-*")} == {f"round-{n + 1}" for n in range(len(found.rounds))}
 
 
-def test_comparisons_of_strategies_are_the_same(tmp_path: Path) -> None:
+def test_comparisons_of_strategies_are_the_same(tmp_path: Path, workers: tuple[Path, Runner]) -> None:
+    folder, runner = workers[0] / tmp_path.name, workers[1]
     strategies = {"single-level": SingleLevel(), "random": RandomSearch()}
     budget, how = SearchBudget(4, 1, 2, 12, 1e-2), {"space": SPACE, "channels": 4, "num_cells": 1}
     alone = compare_strategies(BENCH, strategies, budget, (0, 1), tmp_path / "alone", **how)  # type: ignore[arg-type]
-    with open_runner(tmp_path, "local:2") as runner:
-        found = compare_strategies(BENCH, strategies, budget, (0, 1), tmp_path, runner=runner, **how)  # type: ignore[arg-type]
-    assert len(count(tmp_path, "result")) == 4
+    found = compare_strategies(BENCH, strategies, budget, (0, 1), folder, runner=runner, **how)  # type: ignore[arg-type]
+    assert len([job for job in count(workers[0], "result") if job.startswith(folder.name)]) == 4
     assert [replace(p, seconds=0) for p in found.points] == [replace(p, seconds=0) for p in alone.points]
 
 
