@@ -134,7 +134,7 @@ def _adjust(benchmark: Benchmark, options: LoadOptions) -> Benchmark:
     if fixed:
         raise InputError(
             f"{benchmark.name} is a finished benchmark: {fixed[0]} cannot change "
-            "(name, loss, metric, readout, head, edges, encodings and sample_neighbors can)"
+            "(name, loss, metric, readout, head, edges, encodings and sample_neighbors can); load or pack the graphs anew"
         )
     if not changed:
         return benchmark
