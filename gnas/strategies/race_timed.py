@@ -84,7 +84,7 @@ class TimedRace(RaceSearch):
 
     def _plan_more(self) -> list[BriefTraining]:
         """The best one that has not all epochs goes on in the time that is left, if that is worth it."""
-        left = (self._end(self.limit) - self._elapsed()) / self._around()
+        left = self._end(self.limit) - self._elapsed()
         for entry in self.standing.ranked():
             last = min(entry.epochs + int(left / (entry.seconds_per_epoch or self.speed)), self.most_epochs)
             if entry.dropped or entry.stopped or entry.epochs == self.most_epochs:

@@ -12,12 +12,14 @@ import fit
 import hand_made
 import memory
 import norms
+import precision
 import pytest
 import recipes
 import reduction
 import rows
 import several
 import steps
+import time_limit
 import torch
 
 from gnas.cost import Machine, memory_terms, read_machines, time_terms
@@ -114,6 +116,20 @@ def test_several(call, tmp_path: Path) -> None:
     found = read(out)
     assert [row["seed"] for row in found] == ["0", "3"]
     assert all(float(row["judged_val"]) > 0 and len(row["tests"].split()) == 2 for row in found)
+
+
+def test_precision(call, tmp_path: Path) -> None:
+    out = tmp_path / "precision.csv"
+    call(precision, "--out", str(out), "--rounds", "1")
+    assert {row["way"]: float(row["epoch_seconds"]) > 0 for row in read(out)} == dict.fromkeys(precision.WAYS, True)
+
+
+def test_time_limit(call, tmp_path: Path) -> None:
+    out = tmp_path / "time_limit.csv"
+    call(time_limit, "--out", str(out), "--datasets", "cluster-mini", "--limit", "4s")
+    (row,) = read(out)
+    assert (row["limit"], int(row["candidates"]) > 0) == ("4.0", True)
+    assert float(row["relative"]) == pytest.approx(float(row["seconds"]) / 4, abs=0.02)
 
 
 def test_reduction(call, tmp_path: Path) -> None:
