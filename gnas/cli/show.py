@@ -25,13 +25,11 @@ def show_leaderboard(screen: Screen, board: Leaderboard) -> None:
 
 
 def show_answer(screen: Screen, folder: Path) -> None:
-    """Print the answer in words: how the network compares with the best hand-made one, and how long the run took."""
+    """Print the answer in words: what predictions use, how the found network compares, and how long the run took."""
     from gnas.report.answer import describe_run
     from gnas.run.record import read_run
 
-    job = read_run(folder)
-    sentences = describe_run(job)[1 if job.genotype is not None else 0 :]
-    screen.pair("result", "\n".join(sentences))
+    screen.pair("result", "\n".join(describe_run(read_run(folder), with_network=False)))
 
 
 def show_network(screen: Screen, architecture: Architecture, title: str = "found") -> None:

@@ -27,9 +27,15 @@ class Fact:
     remark: str = ""
 
 
-def describe_run(run: RunRecord) -> list[str]:
-    """The answer of a run, as a few sentences."""
-    sentences = [_describe_network(run), _describe_choice(run)] if run.genotype is not None else []
+def describe_run(run: RunRecord, with_network: bool = True) -> list[str]:
+    """The answer of a run, as a few sentences: first what predictions use, if it is not the found network.
+
+    ``with_network=False`` leaves out the sentence on the found architecture, for a place that shows it anyway.
+    """
+    used = used_row(run.leaderboard)
+    sentences = [_describe_used(run.metric, used)] if used else []
+    if run.genotype is not None:
+        sentences += [_describe_network(run)] * with_network + [_describe_choice(run)]
     sentences += filter(None, [_describe_learning(run)])
     if run.rounds:
         sentences.append(_describe_rounds(run))
@@ -37,11 +43,10 @@ def describe_run(run: RunRecord) -> list[str]:
     if run.leaderboard and row:
         if row.folds:
             sentences.append(_describe_folds(run, row))
-        subject = "the procedure" if row.folds else "it" if sentences else "the network"
+        shown = run.genotype is not None
+        subject = "the procedure" if row.folds else "the found network" if used else "it" if shown else "the network"
         sentences.append(_describe_quality(run.leaderboard, row, subject))
         sentences.append(_describe_uncertainty(run, row))
-        if not row.folds:
-            sentences.append(_describe_used(run.leaderboard))
         sentences.append(_describe_time(run, row))
     else:
         sentences.append(_describe_progress(run))
@@ -54,11 +59,15 @@ def list_facts(run: RunRecord) -> list[Fact]:
     if run.genotype is not None:
         cells = count(len(run.genotype), "cell")
         facts.append(Fact(str(run.genotype.depth()), "message-passing depth", f"of {cells}"))
-    row, rival = found_row(run.leaderboard), best_baseline(run.leaderboard)
+    row, rival, used = found_row(run.leaderboard), best_baseline(run.leaderboard), used_row(run.leaderboard)
+    if used:
+        label = f"test {unit(run.metric)} of {used.name}"
+        facts.insert(0, Fact(format_metric(run.metric, used.mean), label, "predictions use it"))
     if row:
         metric = run.metric
         spread = f"± {format_metric(metric, row.std)} over {row.describe_runs()}" if row.runs > 1 else "one seed"
-        facts.append(Fact(format_metric(metric, row.mean), f"test {unit(metric)}", spread))
+        of = " of the found network" if used else ""
+        facts.append(Fact(format_metric(metric, row.mean), f"test {unit(metric)}{of}", spread))
         if rival:
             difference = _difference(metric, row, rival)
             facts.append(Fact(difference, f"compared with {rival.name}", judge_row(metric, row, rival)))
@@ -77,6 +86,16 @@ def found_row(board: Leaderboard | None) -> Row | None:
 def best_baseline(board: Leaderboard | None) -> Row | None:
     """The row of the best hand-made network."""
     return next((row for row in board.rows if not row.found and not row.members), None) if board else None
+
+
+def used_row(board: Leaderboard | None) -> Row | None:
+    """The row of the network that predictions use, the best on validation; None if it is the found one, or with folds."""
+    if board is None or not board.rows or any(row.folds for row in board.rows):
+        return None
+    pick = max if higher_is_better(board.metric) else min
+    rows = sorted(board.rows, key=lambda row: row.name != "gnas")  # of equal ones it is the found one
+    best = pick(rows, key=lambda row: row.val)
+    return None if best.found or not any(row.found for row in rows) else best
 
 
 def search_seconds(run: RunRecord) -> float | None:
@@ -208,18 +227,12 @@ def _describe_learning(run: RunRecord) -> str:
     return f"{start}, so the search began anew with rate {last['new_rate']:.3g} at epoch {records[-1]['epoch']}."
 
 
-def _describe_used(board: Leaderboard) -> str:
-    """Which network predictions use, if it is not the found one."""
-    pick = max if higher_is_better(board.metric) else min
-    rows = sorted(board.rows, key=lambda row: row.name != "gnas")  # of equal ones it is the found one
-    best = pick(rows, key=lambda row: row.val)
-    if best.found:
-        return ""
-    if best.members:
-        value = name_metric(board.metric, best.val)
-        return f"The ensemble of {count(best.members, 'network')} is the best on validation ({value}), so predictions use it."
-    value = name_metric(board.metric, best.val)
-    return f"The hand-made network {best.name} is the best on validation ({value}), so predictions use it."
+def _describe_used(metric: str, row: Row) -> str:
+    """What predictions use in place of the found network."""
+    what = f"ensemble of {count(row.members, 'network')}" if row.members else f"hand-made network {row.name}"
+    test = name_metric(metric, row.mean) + (f" ± {format_metric(metric, row.std)}" if row.runs > 1 else "")
+    val = name_metric(metric, row.val)
+    return f"Predictions use the {what}, the best on validation ({val}). On the test split it reaches {test}."
 
 
 def _describe_time(run: RunRecord, row: Row) -> str:

@@ -44,7 +44,12 @@ def test_of_networks_with_the_same_validation_predictions_use_the_found_one(
     rows = [replace(row, val=val) if row.found else row for row in board().rows]
     rows.sort(key=lambda row: row.found)  # the hand-made ones first, as if they were better on test
     job = replace(read_run(made_up_job(tmp_path / "job")), leaderboard=replace(board(), rows=tuple(rows)))
-    assert ("so predictions use it" in " ".join(describe_run(job))) == used
+    first = describe_run(job)[0].replace("\u00a0", " ")
+    assert first.startswith("Predictions use the hand-made network") == used
+    assert ("predictions use it" in [fact.remark for fact in list_facts(job)]) == used
+    text = " ".join(describe_run(job, with_network=False))
+    assert ("the found network reaches" in text) == used
+    assert "The search found" not in text
 
 
 def test_the_best_of_several_searches_is_named(tmp_path: Path) -> None:
