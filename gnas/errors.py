@@ -46,7 +46,8 @@ def choose(value: str, choices: Iterable[str], what: str) -> str:
         return value
     near = difflib.get_close_matches(str(value), known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise InputError(f"unknown {what} {value!r}; choose one of: {', '.join(known)}{hint}")
+    listed = f"choose one of: {', '.join(known)}" if known else "there is none to choose"
+    raise InputError(f"unknown {what} {value!r}; {listed}{hint}")
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -93,7 +93,7 @@ def _describe_counts(benchmark: Benchmark) -> list[str]:
 
 def _describe_columns(columns: Sequence[Column]) -> str:
     """``3 categories: atom (9), ...; 2 numbers: charge, mass``."""
-    hot = [f"{c.name} ({c.size - c.other})" for c in columns if c.categorical]
+    hot = [f"{c.name} ({_count_values(c)})" for c in columns if c.categorical]
     numbers = [c.name for c in columns if not c.categorical]
     parts = []
     if hot:
@@ -101,6 +101,11 @@ def _describe_columns(columns: Sequence[Column]) -> str:
     if numbers:
         parts.append(f"{len(numbers):,} continuous: {format_list(numbers, 6)}")
     return "; ".join(parts)
+
+
+def _count_values(column: Column) -> int:
+    """How many values train has; all numbers up to the largest have an embedding."""
+    return len(column.values) or column.size - column.other - len(column.absent)
 
 
 def _describe_nodes(benchmark: Benchmark) -> str:

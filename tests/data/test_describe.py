@@ -29,6 +29,18 @@ def test_the_whole_story():
     assert "targets standardised by train (" in lines[5]
 
 
+def test_values_that_do_not_occur_are_not_counted(tmp_path):
+    graphs = path_graphs(20)
+    for g in graphs:
+        g.x = 7 * (torch.arange(g.num_nodes)[:, None] % 2)
+    assert "nodes     1 categorical: x (2)" in load_own(graphs).describe()
+    lines = ["graph_id,y", *(f"{g},{g / 7}" for g in range(20))]
+    nodes = ["graph_id,node_id,kind", *(f"{g},{n},{3 * n + 1}" for g in range(20) for n in range(2))]
+    for name, text in (("graphs", lines), ("nodes", nodes), ("edges", ["graph_id,source,target", "0,0,1"])):
+        (tmp_path / f"{name}.csv").write_text("\n".join(text))
+    assert "nodes     1 categorical: kind (2)" in load_own(tmp_path).describe()
+
+
 def test_columns_by_kind(tmp_path):
     text = load_own(write_folder(tmp_path / "tables")).describe()
     assert "nodes     2 categorical: atom (3), ring (4); 1 continuous: charge; categories as one-hot columns" in text

@@ -91,6 +91,8 @@ def test_which_column_is_the_target(tmp_path):
         load_own(path, target="logp", smiles="text")
     with one_line("graph level"):
         load_own(path, target="logp", level="node")
+    with one_line("target column of bare.csv 'logp'; there is none to choose"):
+        load_own(write_csv(tmp_path / "bare.csv", ("smiles",), [(text,) for text in SMILES]), target="logp")
 
 
 def test_without_rdkit_the_line_says_what_to_install(tmp_path, monkeypatch):
