@@ -85,11 +85,11 @@ class LocalProcesses:
         """Kill workers that give no sign of life: their output ends, and others get their jobs."""
         now, before = time.monotonic(), self._looked
         self._looked = now
+        passed = min(now - before, BEAT_SECONDS)  # this process itself may have been stopped, and read nothing
         for worker in self._workers.values():
-            if now - before > BEAT_SECONDS:  # this process itself was stopped, and has not read what they sent
-                worker.heard = now
-            elif now - worker.heard > (SILENT_SECONDS if worker.ready else START_SECONDS):
-                worker.end(f"worker {worker.number} gave no sign of life for {now - worker.heard:.0f} seconds")
+            worker.silent += passed
+            if worker.silent > (SILENT_SECONDS if worker.ready or worker.is_stopped() else START_SECONDS):
+                worker.end(f"worker {worker.number} gave no sign of life for {worker.silent:.0f} seconds")
 
     def stop(self) -> None:
         self.close()
@@ -133,7 +133,7 @@ class _Worker:
         self.output = self.process.stdout
         os.set_blocking(self.output.fileno(), False)
         self._half, self._fault = b"", ""
-        self.heard, self.ready = time.monotonic(), False  # its last sign of life, and whether there was one
+        self.silent, self.ready = 0.0, False  # seconds since its last sign of life, and whether there was one
 
     def send_order(self, key: int, order: Order) -> None:
         self.key = key
@@ -152,7 +152,7 @@ class _Worker:
             if not data:
                 alive = False
                 break
-            self.heard, self.ready = time.monotonic(), True
+            self.silent, self.ready = 0.0, True
             *whole, self._half = (self._half + data).split(b"\n")
             lines += whole
         messages = []
@@ -164,6 +164,13 @@ class _Worker:
                 self.end(f"worker {self.number} sent an {error}")
                 break
         return messages, alive
+
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped it, as far as the system says: one that starts may be silent for long."""
+        if hasattr(os, "waitid"):
+            with contextlib.suppress(ChildProcessError):
+                return os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+        return False
 
     def end(self, fault: str) -> None:
         """Kill it for a reason."""

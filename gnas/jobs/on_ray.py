@@ -60,7 +60,7 @@ class RayTasks:
         )
         self._threads = max(1, int(cpus_per_job))
         self._running: dict[Any, int] = {}
-        self._heard: dict[Any, float] = {}  # when each job that has begun last sent something
+        self._silent: dict[Any, float] = {}  # seconds since each job that has begun last sent something
         self._processes: dict[Any, int] = {}  # of jobs on this machine
         self._looked = time.monotonic()
 
@@ -83,7 +83,7 @@ class RayTasks:
         if ready:
             ready, _ = self.ray.wait(streams, num_returns=len(streams), timeout=0, fetch_local=False)
         for one in ready:
-            self._heard[one] = time.monotonic()
+            self._silent[one] = 0.0
             self._receive_next(one, receive)
         self._end_silent(receive)
 
@@ -109,14 +109,13 @@ class RayTasks:
         """Give up jobs whose workers give no sign of life any more. Those that have not begun wait for a machine."""
         now, before = time.monotonic(), self._looked
         self._looked = now
-        self._heard = {one: heard for one, heard in self._heard.items() if one in self._running}
-        if now - before > BEAT_SECONDS:  # this process itself was stopped
-            self._heard = dict.fromkeys(self._heard, now)
-        for one, heard in self._heard.items():
-            if now - heard > SILENT_SECONDS:
+        passed = min(now - before, BEAT_SECONDS)  # this process itself may have been stopped, and read nothing
+        self._silent = {one: silent + passed for one, silent in self._silent.items() if one in self._running}
+        for one, silent in self._silent.items():
+            if silent > SILENT_SECONDS:
                 self.ray.cancel(one, force=True)
                 kill_process(self._processes.pop(one, 0))  # a stopped one does not hear that it is cancelled
-                receive(self._running.pop(one), Died(f"its worker gave no sign of life for {now - heard:.0f} seconds"))
+                receive(self._running.pop(one), Died(f"its worker gave no sign of life for {silent:.0f} seconds"))
 
     def _is_of_node(self, error: Exception) -> bool:
         """Whether the machine of a job has gone, which is not the fault of the job."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import selectors
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,12 +60,14 @@ def test_a_stopped_worker_is_replaced(tmp_path: Path, reference: Path, monkeypat
     assert trained(tmp_path) == trained(reference)
 
 
-def test_workers_are_not_blamed_if_the_command_itself_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", [1.0, 20.0])
+def test_workers_are_not_blamed_if_the_command_itself_was_stopped(monkeypatch: pytest.MonkeyPatch, step: float) -> None:
+    """A command that has little of a busy machine looks seldom, and still notices a silent worker."""
     pool, clock = LocalProcesses(1), [1000.0]
     monkeypatch.setattr(local, "time", SimpleNamespace(monotonic=lambda: clock[0]))
 
     class Worker:
-        number, ready, heard, ended = 1, True, 1000.0, ""
+        number, ready, silent, ended = 1, True, 0.0, ""
 
         def end(self, fault: str) -> None:
             self.ended = fault
@@ -73,10 +77,32 @@ def test_workers_are_not_blamed_if_the_command_itself_was_stopped(monkeypatch: p
     clock[0] = 5000.0  # asleep for an hour
     pool._end_silent()
     assert not worker.ended
-    while not worker.ended and clock[0] < 5100:
-        clock[0] += 1
+    worker.silent = 0.0  # what it has sent meanwhile is read now
+    while not worker.ended and clock[0] < 5300:
+        clock[0] += step
         pool._end_silent()
-    assert worker.ended == "worker 1 gave no sign of life for 61 seconds"
+    assert worker.ended == f"worker 1 gave no sign of life for {61 if step == 1 else 65} seconds"
+
+
+def test_a_worker_that_is_stopped_while_it_starts_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that starts may be silent for long, as on a slow disk; the command waited as long for a stopped one."""
+    monkeypatch.setattr(local, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(local, "WORKER", "import time; time.sleep(60)")
+    pool = LocalProcesses(1)
+    worker = pool._workers[0] = local._Worker(1, dict(os.environ))
+    pool._selector.register(worker.output, selectors.EVENT_READ, 0)
+    worker.key, said = 7, list[tuple[int, Any]]()
+    for _ in range(4):
+        pool.wait(0.2, lambda key, message: said.append((key, message)))
+    assert not said
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    until = time.monotonic() + 20
+    while not said and time.monotonic() < until:
+        pool.wait(0.2, lambda key, message: said.append((key, message)))
+    ((key, message),) = said
+    assert key == 7
+    assert message.text.startswith("worker 1 gave no sign of life for ")
+    pool.close()
 
 
 def left_over(folder: Path) -> list[Path]:

@@ -280,7 +280,9 @@ def test_another_strategys_architecture_will_do() -> None:
     made = GNAS(**{**TINY, "seeds": (1,)}, strategy="graphnas", settings=found).fit(GRAPHS)
     assert made.depth_ == len(made.genotype_.layers) == 1
     assert made.predict(GRAPHS[:2]).shape == (2,)
-    with pytest.raises(InputError, match="only found networks and recipes are exported, and this is a GraphNASNetwork"):
+    with pytest.raises(
+        InputError, match="a network of the class GraphNASNetwork cannot be exported; predict with gnas"
+    ):
         export_run(made.folder_, made.folder_ / "exported")
 
 
