@@ -1,22 +1,31 @@
-"""Does one graph of 1 million nodes and 10 million edges run in bounded memory, and does a network learn from it?
+"""Do one graph of 1 million nodes and 10 million edges, and 1 million graphs, run in bounded memory, and is something learned?
 
     python benchmarks/huge.py                    # 100,000 and 1,000,000 nodes sampled; 100,000 nodes whole, for comparison
     python benchmarks/huge.py --nodes 1000000    # one size; --whole: as one batch
+    python benchmarks/huge.py --graphs 1000000   # small graphs, through gnas search and gnas predict
 
 A node's class is the most frequent category among its senders, so a network that reads no edges (the MLP) stays at chance, the
 share of the largest class. Receivers are drawn unevenly: the first nodes have thousands of senders. Search, then training of
 what was found, on 20,000 labelled nodes (5,000 to choose by, 10,000 to report on); each size is a process of its own, whose
 peak memory is the process's. Rows are appended to results/huge.csv.
+
+The small graphs are rings of 4 to 8 nodes with categories; the target is the share of the first category. They lie in one packed
+file. ``gnas search`` searches, trains and tests on them, one epoch each, and ``gnas predict`` predicts as many others; the peak
+memory is that of each command. Rows are appended to results/huge_graphs.csv.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,7 +33,11 @@ from rows import Rows, parser
 from torch_geometric.data import Data
 
 import gnas
+from gnas.data.benchmark import Benchmark
+from gnas.data.storage import save_benchmark
+from gnas.graph import GraphSet
 from gnas.model.network import GraphModule
+from gnas.model.task import Task
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.single_level import SingleLevelSearch
 from gnas.training.sampling import open_store
@@ -37,6 +50,11 @@ COLUMNS = (
 )
 CLASSES, DEGREE, CELLS, CHANNELS = 4, 10, 2, 16
 CPU = torch.device("cpu")
+OF_GRAPHS = (
+    *("graphs", "nodes", "edges", "file_gb", "batch", "cells", "channels", "search_peak_gb", "search_seconds"),
+    *("predict_peak_gb", "predict_seconds", "rows_predicted", "weights", "test_mae", "mean_mae", "genotype"),
+)
+KINDS, LEAST, MOST = 3, 4, 8
 SEARCH = gnas.SingleLevel(epochs=2, batch_size=256, lr=0.1, alpha_lr=1e-2)
 TRAIN = gnas.TrainConfig(epochs=4, batch_size=256, lr=5e-3)
 
@@ -45,7 +63,11 @@ def main() -> None:
     words = parser(__doc__, "huge.csv")
     words.add_argument("--nodes", type=int, help="one size, sampled")
     words.add_argument("--whole", action="store_true", help="with --nodes: the graph as one batch")
+    words.add_argument("--graphs", type=int, help="so many small graphs")
     asked = words.parse_args()
+    if asked.graphs:
+        Rows(asked.out.with_name("huge_graphs.csv"), CPU, OF_GRAPHS).add(**measure_graphs(asked.graphs))
+        return
     if asked.nodes:
         Rows(asked.out, CPU, COLUMNS).add(**measure(asked.nodes, asked.whole))
         return
@@ -93,6 +115,78 @@ def measure(nodes: int, whole: bool) -> dict[str, Any]:
         "test": result.test,
         "genotype": genotype.id,
     }
+
+
+def measure_graphs(count: int) -> dict[str, Any]:
+    batch, cells, channels = 4096, 1, 8
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        about = write_rings(count, place / "rings.safetensors")
+        search = [
+            "search",
+            place / "rings.safetensors",
+            "--preset",
+            "fast",
+            "--strategy",
+            "single-level",
+            "--set",
+            "nodes=1",
+        ]
+        search += ["--cells", cells, "--channels", channels, "--batch", batch, "--search-epochs", 1, "--epochs", 1]
+        search += ["--baselines", "", "--seeds", 41, "--device", "cpu", "--quiet", "--out", place / "run"]
+        searched = measure_command(*search)
+        predicted = measure_command(
+            "predict", place / "run", place / "rings.safetensors", "-o", place / "predicted.csv"
+        )
+        with open(place / "predicted.csv") as file:
+            rows = sum(1 for _ in file) - 1
+        file = next((place / "run").glob("trained/*/seed-*/result.json"))
+        result = json.loads(file.read_text())
+        return {
+            **about,
+            "file_gb": (place / "rings.safetensors").stat().st_size / 1e9,
+            "batch": batch,
+            "cells": cells,
+            "channels": channels,
+            "search_peak_gb": searched[0],
+            "search_seconds": searched[1],
+            "predict_peak_gb": predicted[0],
+            "predict_seconds": predicted[1],
+            "rows_predicted": rows,
+            "weights": result["num_weights"],
+            "test_mae": result["test"],
+            "genotype": gnas.load_genotype(place / "run" / "genotype.yaml").id,
+        }
+
+
+def measure_command(*words: object) -> tuple[float, float]:
+    """Largest resident memory of a gnas command in GB, and its seconds."""
+    started = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-m", "gnas", *map(str, words)])
+    _, status, used = os.wait4(process.pid, 0)
+    if status != 0:
+        raise SystemExit(f"gnas {words[0]} failed")
+    return used.ru_maxrss * 1024 / 1e9, time.perf_counter() - started
+
+
+def write_rings(count: int, file: Path, shares: tuple[float, ...] = (0.8, 0.1, 0.1), seed: int = 0) -> dict[str, Any]:
+    """Rings with categories, packed; how many nodes and edges, and the error of the mean as a prediction."""
+    generator, splits, sizes = torch.Generator().manual_seed(seed), [], [0, 0]
+    for share in shares:
+        nodes = torch.randint(LEAST, MOST + 1, (round(share * count),), generator=generator)
+        pointer = torch.cat([torch.zeros(1, dtype=torch.long), nodes.cumsum(0)])
+        own = torch.arange(int(pointer[-1])) - pointer[:-1].repeat_interleave(nodes)
+        size = nodes.repeat_interleave(nodes)
+        x = torch.randint(KINDS, (own.numel(), 1), generator=generator)
+        before, after = (own - 1) % size, (own + 1) % size
+        source = torch.stack([torch.minimum(before, after), torch.maximum(before, after)], 1).flatten()
+        y = torch.segment_reduce((x == 0).float(), "mean", lengths=nodes)
+        splits.append(GraphSet(x, torch.stack([source, own.repeat_interleave(2)]), pointer, 2 * pointer, y))
+        sizes = [sizes[0] + own.numel(), sizes[1] + source.numel()]
+    task = Task("graph", "regression", 1, categories=(KINDS,))
+    save_benchmark(Benchmark("rings", *splits, task, "benchmarks/huge.py"), file)
+    error = float((splits[2].y - splits[0].y.mean()).abs().mean())
+    return {"graphs": count, "nodes": sizes[0], "edges": sizes[1], "mean_mae": error}
 
 
 def trainer(build: Callable[[], GraphModule], bench: gnas.Benchmark) -> Trainer:

@@ -1,19 +1,26 @@
-"""Do memory and open files grow over hundreds of short searches in one process?
+"""Do memory, open files or threads grow in a process that lives long?
 
-    python benchmarks/soak.py [--searches 300]
+    python benchmarks/soak.py searches --times 1000      # searches and races by every strategy in turn
+    python benchmarks/soak.py predictions --times 10000  # by one estimator
+    python benchmarks/soak.py watch --minutes 45         # ``gnas watch``, asked by a page as often as a browser asks
 
-Every search is a whole search on a few graphs, with the strategies in turn. Its run folder is read and then removed. One row per
-search is written to results/soak.csv: resident memory, open files and threads after it.
+Every search is a whole search on a few graphs. Its run folder is read and then removed. The run that is watched is a race that
+starts again whenever it has ended. Each writes a file: results/soak.csv, results/soak_predictions.csv or results/soak_watch.csv
+has resident memory, open files, threads and live tensors of the process after so many searches, predictions or answers.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import re
+import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -21,10 +28,12 @@ import psutil
 import torch
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "helpers"))
-from tiny import SPACE, tiny
+from terminal import write_graphs
+from tiny import SPACE, ring, tiny
 
 from gnas.run.folder import Run
 from gnas.strategies import make_strategy, search
+from gnas.use.estimator import GNAS
 
 SMALL = {"epochs": 1, "batch_size": 6}
 STRATEGIES = {
@@ -33,26 +42,31 @@ STRATEGIES = {
     "random": {**SMALL, "trials": 2},
     "evolution": {**SMALL, "trials": 2, "population": 2, "sample": 1},
     "graphnas": {**SMALL, "trials": 2, "heads": (1, 2), "widths": (4, 8), "hidden": 8},
+    "race": {**SMALL, "trials": 3, "finals": 1, "round_size": 3, "supernets": 1},
 }
+ASK_SECONDS = 2.0  # between two questions of the page of gnas watch
+RACE = (
+    *("search", "--cells", "1", "--channels", "4", "--trials", "4", "--epochs", "9", "--track", "none", "--quiet"),
+    *("--set", "nodes=1", "--set", "search.supernets=0", "--baselines", "gcn", "--device", "cpu"),
+)
 
 
 @dataclass(frozen=True)
 class After:
-    """The process after a search."""
+    """The process after so many searches, predictions or answers."""
 
-    search: int
-    make_strategy: str
+    number: int
+    kind: str
     megabytes: float
     files: int
     threads: int
-    tensors: int
+    tensors: int | None
     seconds: float
 
 
 def soak(searches: int) -> Iterator[After]:
     """Search again and again."""
-    process, benchmark = psutil.Process(), tiny()
-    started = time.monotonic()
+    benchmark, started = tiny(), time.monotonic()
     for number in range(1, searches + 1):
         name = list(STRATEGIES)[number % len(STRATEGIES)]
         with tempfile.TemporaryDirectory() as folder, Run(folder, {"search": number}) as run:
@@ -60,32 +74,92 @@ def soak(searches: int) -> Iterator[After]:
             search(benchmark, SPACE, chosen, channels=4, num_cells=1, seed=number, run=run)  # type: ignore[arg-type]
             assert run.history()
             assert run.load_state() is not None
+        yield look(number, name, started)
+
+
+def predict(times: int) -> Iterator[After]:
+    """Predict again and again, through one fitted estimator, other graphs each time."""
+    graphs = [ring(5 + k % 4, seed=k) for k in range(60)]
+    made = GNAS(search_epochs=1, epochs=2, cells=1, channels=4, seeds=(1,), settings={"nodes": 2}).fit(graphs[:30])
+    started = time.monotonic()
+    for number in range(1, times + 1):
+        assert made.predict(graphs[number % 30 : number % 30 + 1 + number % 20]).shape[0] == 1 + number % 20
+        if number % 100 == 0:
+            yield look(number, "estimator", started)
+
+
+def watch(minutes: float) -> Iterator[After]:
+    """Ask a ``gnas watch`` as its page does, while a race runs in its folder."""
+    with tempfile.TemporaryDirectory() as name:
+        place, over = Path(name), threading.Event()
+        data = write_graphs(place / "rings", 40)
+        races = threading.Thread(target=_race_on, args=(data, place / "run", over), daemon=True)
+        races.start()
+        while not (place / "run" / "config.yaml").exists():
+            time.sleep(0.2)
+        words = [sys.executable, "-m", "gnas", "watch", str(place / "run"), "--no-browser"]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            address = next(found[0] for line in process.stdout if (found := re.search(r"http://\S+/", line)))
+            yield from _ask(process.pid, address, 60 * minutes)
+        finally:
+            over.set()
+            process.terminate()
+            process.wait()
+            races.join()
+
+
+def _race_on(data: Path, run: Path, over: threading.Event) -> None:
+    while not over.is_set():
+        command = [sys.executable, "-m", "gnas", *RACE[:1], str(data), *RACE[1:], "--out", str(run), "--force"]
+        subprocess.run(command, check=True)
+
+
+def _ask(pid: int, address: str, seconds: float) -> Iterator[After]:
+    started, number = time.monotonic(), 0
+    while time.monotonic() - started < seconds:
+        for part in ("", "state"):
+            with urllib.request.urlopen(f"{address}{part}", timeout=120) as answer:
+                assert answer.read()
+        number += 1
+        if number % 30 == 1:
+            yield look(number, "gnas watch", started, pid)
+        time.sleep(ASK_SECONDS)
+
+
+def look(number: int, kind: str, started: float, pid: int | None = None) -> After:
+    """This process now, or another one, whose tensors are not known."""
+    if pid is None:
         gc.collect()
-        tensors = sum(issubclass(type(one), torch.Tensor) for one in gc.get_objects())
-        yield After(
-            number,
-            name,
-            round(process.memory_info().rss / 2**20, 2),
-            process.num_fds(),
-            process.num_threads(),
-            tensors,
-            round(time.monotonic() - started, 2),
-        )
+    process = psutil.Process(pid)
+    return After(
+        *(number, kind, round(process.memory_info().rss / 2**20, 2)),
+        *(process.num_fds(), process.num_threads()),
+        None if pid else sum(issubclass(type(one), torch.Tensor) for one in gc.get_objects()),
+        round(time.monotonic() - started, 2),
+    )
 
 
 def main() -> None:
     from rows import RESULTS, append, today
 
+    kinds: dict[str, tuple[str, Callable[[argparse.Namespace], Iterator[After]]]] = {
+        "searches": ("soak.csv", lambda options: (one for one in soak(options.times) if one.number % 10 == 0)),
+        "predictions": ("soak_predictions.csv", lambda options: predict(options.times)),
+        "watch": ("soak_watch.csv", lambda options: watch(options.minutes)),
+    }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--searches", type=int, default=300)
+    parser.add_argument("what", choices=kinds)
+    parser.add_argument("--times", type=int, default=1000)
+    parser.add_argument("--minutes", type=float, default=45)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    made, results = today(), RESULTS / "soak.csv"
-    results.unlink(missing_ok=True)
-    for after in soak(options.searches):
-        append(results, [*made, *After.__dataclass_fields__], [{**made, **asdict(after)}])
-        if after.search % 20 == 0:
-            print(after, flush=True)
+    name, run = kinds[options.what]
+    (RESULTS / name).unlink(missing_ok=True)
+    for after in run(options):
+        append(RESULTS / name, [*today(), *After.__dataclass_fields__], [{**today(), **asdict(after)}])
+        print(after, flush=True)
 
 
 if __name__ == "__main__":

@@ -7,16 +7,18 @@ result comes last: a folder at the URL that has a result is complete.
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import posixpath
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-from gnas.errors import InputError
+from gnas.errors import InputError, RunError
 from gnas.files import write_atomic
 from gnas.leases import Held, Lease
 from gnas.printed import mask_secrets, remember_secrets
@@ -24,10 +26,31 @@ from gnas.run.layout import CONFIG, JOBS, LEASE, RESULT, SHARED_GRAPHS
 
 PART = ".part-"
 SETTLE_SECONDS = 0.5  # between writing a lease and reading who has written it
+IDLE_SECONDS = 30.0  # a connection that was not used for so long is made anew: servers close them without a word
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def explained(method: Callable[P, R]) -> Callable[P, R]:
+    """What a server answers, as one line: libraries have errors of their own for it."""
+
+    @functools.wraps(method)
+    def call(*words: P.args, **options: P.kwargs) -> R:
+        try:
+            return method(*words, **options)
+        except (OSError, ValueError, RunError, MemoryError):
+            raise
+        except Exception as error:
+            storage = words[0]
+            assert isinstance(storage, Storage)
+            raise RunError(f"storage {storage.url}: {type(error).__name__}: {' '.join(str(error).split())}") from error
+
+    return call
 
 
 class Storage:
-    """A folder at ``url``, which may not be there yet."""
+    """A folder at ``url``, which may not be there yet. One thread at a time uses it: it has one connection."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -37,21 +60,32 @@ class Storage:
         if "://" not in url:
             raise InputError(f"storage {url!r}: write it as a URL, such as s3://bucket/run or file:///shared/run")
         remember_secrets(url)
+        self._open = functools.partial(url_to_fs, url, skip_instance_cache=True)
         try:
-            self.fs, path = url_to_fs(url)
-        except (ValueError, ImportError) as error:
+            self._fs, path = self._open()
+        except Exception as error:  # every kind of storage has errors of its own
             raise InputError(f"storage {url!r}: {' '.join(str(error).split())}") from None
+        self._used = time.monotonic()
         self.url, self.path = url, str(path).rstrip("/")
         self._sent: dict[str, tuple[int, int]] = {}
 
+    @property
+    def fs(self) -> Any:
+        """The file system of fsspec. One whose server has closed the connection would say that there are no files."""
+        if time.monotonic() - self._used > IDLE_SECONDS:
+            self._fs = self._open()[0]
+        self._used = time.monotonic()
+        return self._fs
+
     # -- one command at a time ---------------------------------------------------------------------------------------
 
+    @explained
     def claim(self) -> bool:
         """Keep other processes out of the URL until ``release``; whether this process did not before."""
         if self._key in _CLAIMS:
             return False
         try:
-            _CLAIMS[self._key] = Lease(UrlSlot(self))
+            _CLAIMS[self._key] = Lease(UrlSlot(Storage(self.url)))  # a thread renews it, over a connection of its own
         except Held as error:
             raise InputError(f"{error}; one command at a time can work at a URL") from None
         atexit.register(self.release)
@@ -70,6 +104,7 @@ class Storage:
 
     # -- files -------------------------------------------------------------------------------------------------------
 
+    @explained
     def pull(self, name: str, folder: Path) -> int:
         """Bring what lies under ``name`` into ``folder``; returns the number of files."""
         there = self._at(name)
@@ -84,6 +119,7 @@ class Storage:
             self._sent[posixpath.join(name, str(inside))] = _version(here)  # the same as there: not to be sent back
         return len(files)
 
+    @explained
     def sweep(self, name: str) -> None:
         """Remove incomplete files of a killed worker. Only the worker of this folder may call it."""
         there = self._at(name)
@@ -92,6 +128,7 @@ class Storage:
             if posixpath.basename(str(file)).startswith(PART):
                 self.fs.rm_file(file)
 
+    @explained
     def remove_shared(self) -> None:
         """Remove the graphs that a killed command left for its workers. Only who has claimed the URL may call it."""
         there = self._at(JOBS)
@@ -100,6 +137,7 @@ class Storage:
             if fnmatch(posixpath.basename(str(file)), SHARED_GRAPHS[0]):
                 self.fs.rm_file(file)
 
+    @explained
     def push(self, folder: Path, name: str, skip: Callable[[str], bool] = lambda name: False) -> int:
         """Send the files of ``folder`` that have changed since they were last sent; returns their number."""
         files = [file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")]
@@ -110,6 +148,7 @@ class Storage:
         self._forget_old(set(names.values()), name)
         return sent
 
+    @explained
     def push_file(self, file: Path, name: str) -> bool:
         """Send one file, unless it was sent as it is."""
         version = _version(file)
@@ -125,23 +164,41 @@ class Storage:
         """Write a file; it appears at once and complete."""
         target = self._at(name)
         half = posixpath.join(posixpath.dirname(target), f"{PART}{uuid.uuid4().hex}")
-        self.fs.makedirs(posixpath.dirname(target), exist_ok=True)
+        self._make_folder(posixpath.dirname(target))
         self.fs.pipe_file(half, data)
         self._rename(half, target)
 
+    def _make_folder(self, folder: str) -> None:
+        for left in (2, 1, 0):
+            try:
+                self.fs.makedirs(folder, exist_ok=True)
+                return
+            except Exception:  # another process has made it, or a folder above it, at this moment
+                self.fs.invalidate_cache()
+                if not left:
+                    raise
+
+    @explained
     def holds(self, name: str) -> bool:
         """Whether there is such a file or folder."""
+        self.fs.invalidate_cache()
         return bool(self.fs.exists(self._at(name)))
 
+    @explained
     def fetch(self, name: str, file: Path) -> Path:
         """One file, brought here unless it is here."""
         if not file.exists():
             write_atomic(file, self.fs.cat_file(self._at(name)))
         return file
 
+    @explained
     def remove(self, name: str) -> None:
         """Remove a file or folder, if it is there."""
-        if self.holds(name):
+        if not self.holds(name):
+            return
+        if self.fs.isfile(self._at(name)):
+            self.fs.rm_file(self._at(name))
+        else:
             self.fs.rm(self._at(name), recursive=True)
 
     def _rename(self, half: str, target: str) -> None:

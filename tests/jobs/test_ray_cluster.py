@@ -15,7 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from farm import trained
+from machine_trials import lose_a_node, undisturbed
+from machines import MARK, machines, marked
 
 from gnas.errors import InputError
 from gnas.jobs import Job, Runner, on_ray
@@ -224,40 +225,23 @@ def test_a_cluster_that_dies_ends_the_run_with_one_line_and_leaves_no_process(
     assert list(tmp_path.glob("trained/*/*/checkpoints/*"))  # what was done is there
 
 
-NODES = """
-import json, logging, os, signal, sys
-from pathlib import Path
-os.environ["RAY_AUTH_MODE"] = "disabled"
-import ray
-from farm import Killer, events, train_all
-from ray.cluster_utils import Cluster
-from gnas.jobs import Runner
-from gnas.jobs.on_ray import RayTasks
-
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-nodes = [cluster.add_node(num_cpus=1), cluster.add_node(num_cpus=1)]
-ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
-folder, removed = Path(sys.argv[1]), []
-
-def remove(record):
-    if not removed and record["epoch"] >= 3:
-        removed.append(1)
-        cluster.remove_node(nodes[0], allow_graceful=False)
-
-with Runner(folder, RayTasks(), retries=0) as runner:
-    train_all(folder, runner, on_epoch=remove)
-print(len(removed), sum(e["event"] == "died" for e in events(folder)))
-ray.shutdown()
-cluster.shutdown()
-"""
-
-
 @needs_ray
-def test_a_dead_node_does_not_use_up_the_tries_of_its_jobs(tmp_path: Path, reference: Path) -> None:
-    ended = run_python(NODES, tmp_path)
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout == "1 1\n"  # one job had to move, though none may be tried twice; and Ray prints nothing
-    assert trained(tmp_path) == trained(reference)
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_node_dies_and_the_other_one_does_its_job_with_the_same_result(tmp_path: Path) -> None:
+    """Two nodes with folders of their own and an FTP server: benchmarks/clusters.py has the other commands and faults."""
+    pytest.importorskip("pyftpdlib", reason="pyftpdlib is not installed: pip install -e '.[dev]'")
+    wanted = undisturbed("compare", tmp_path)
+    with machines("head", "node") as cluster:
+        ended = lose_a_node(cluster, "compare", tmp_path)
+        mark, place = cluster.mark, cluster.place
+    assert ended.code == 0, ended.lines
+    assert ended.moved == 1
+    assert "its machine has gone" in ended.lines[0]
+    assert "try 1 of 4" in ended.lines[0]  # the end of a machine is none of the job's tries
+    assert ended.result == wanted
+    assert ended.served == wanted
+    assert not marked(MARK, mark)
+    assert not place.exists()
 
 
 @needs_ray

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +14,9 @@ import pytest
 from farm import train_all, trained
 from tiny import SPACE, tiny, untimed
 
-from gnas.errors import InputError, Interrupted
+from gnas.errors import InputError, Interrupted, RunError
 from gnas.jobs import open_runner
-from gnas.jobs.storage import Storage
+from gnas.jobs.storage import Storage, explained
 from gnas.run.folder import Run
 from gnas.strategies import RandomSearch, SearchResult, search
 
@@ -151,3 +155,69 @@ def test_trials_that_were_taken_note_of_are_not_repeated_elsewhere(tmp_path: Pat
     found = run_in(tmp_path / "second", on_epoch=again.append)
     assert untimed(found.history) == untimed(alone.history)
     assert [record["trial"] for record in again] == [3, 4]
+
+
+# -- a real server -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ftp(tmp_path: Path) -> Iterator[str]:
+    """The URL of a folder of an FTP server, which closes idle connections soon."""
+    pytest.importorskip("pyftpdlib", reason="pyftpdlib is not installed: pip install -e '.[dev]'")
+    from pyftpdlib.authorizers import DummyAuthorizer
+    from pyftpdlib.handlers import FTPHandler
+    from pyftpdlib.servers import ThreadedFTPServer
+
+    (tmp_path / "served").mkdir()
+    users = DummyAuthorizer()
+    users.add_user("user", "secret", str(tmp_path / "served"), perm="elradfmwMT")
+    handler = type(
+        "Handler",
+        (FTPHandler,),
+        {"authorizer": users, "timeout": 2, "auth_failed_timeout": 0, "log": lambda *_, **__: None},
+    )
+    server = ThreadedFTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"ftp://user:secret@127.0.0.1:{server.address[1]}/deep/run"
+    server.close_all()
+    thread.join(10)
+
+
+def test_a_server_holds_a_run(tmp_path: Path, ftp: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file was removed as a folder, and a connection that the server had closed said that there is nothing."""
+    monkeypatch.setattr("gnas.jobs.storage.IDLE_SECONDS", 0.5)
+    storage = Storage(ftp)
+    assert storage.claim()
+    with write_run(tmp_path / "here" / "one") as run:
+        assert storage.push(run.path, "one") == 5
+        time.sleep(3)
+        assert storage.holds("one/result.json")
+        assert storage.push(run.path, "one") == 0
+        assert Storage(ftp).pull("one", tmp_path / "again") == 5
+    with Run(tmp_path / "again", {"job": "train"}, resume=True) as again:
+        assert again.load_state() == {"number": 3}
+    storage.release()
+    assert not storage.holds(".lease.json")
+    storage.remove("one/result.json")
+    assert storage.holds("one/config.yaml")
+    assert not storage.holds("one/result.json")
+    storage.remove("one")
+    assert list((tmp_path / "served" / "deep" / "run").iterdir()) == []
+
+
+def test_many_make_the_same_folders_of_a_server(tmp_path: Path, ftp: str) -> None:
+    """FTP answers with an error if somebody else has made a folder in between."""
+    storages = [Storage(ftp) for _ in range(4)]
+    for number in range(5):
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda one, n=number: one.write(f"a/{n}/b/{id(one)}", b"x"), storages))
+    assert sum(file.is_file() for file in (tmp_path / "served").rglob("*")) == 20
+
+
+def test_what_a_server_refuses_is_one_line(ftp: str) -> None:
+    with pytest.raises(InputError, match=r"storage 'ftp://.*530 Authentication failed"):
+        Storage(ftp.replace("secret", "guess"))
+    storage = Storage(ftp)
+    with pytest.raises(RunError, match=r"storage ftp://.*error_perm: 5\d\d"):
+        explained(lambda self: self.fs.ftp.sendcmd("SITE CHMOD 777 nothing"))(storage)
