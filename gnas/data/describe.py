@@ -87,7 +87,8 @@ def _describe_counts(benchmark: Benchmark) -> list[str]:
     rows = ", ".join(f"{g.num_targets if shared or links else len(g):,} {name}" for name, g in sets.items())
     largest = max(int(g.node_counts.max()) for g in graphs if len(g))
     smallest = min(int(g.node_counts.min()) for g in graphs if len(g))
-    span = "" if shared else f" ({smallest:,} to {largest:,} per graph)"
+    sizes = f"{largest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
+    span = "" if shared else f" ({sizes} per graph)"
     return [f"{unit}: {rows}", f"nodes: {nodes:,}{span}; edges: {edges:,}"]
 
 

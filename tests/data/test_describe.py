@@ -2,8 +2,10 @@
 
 import dataclasses
 
+import pytest
 import torch
 from builders import citation_graph, path_graphs, write_folder
+from torch_geometric.data import Data
 
 from gnas.data.describe import Description, describe_benchmark
 from gnas.data.own.load import load_own
@@ -72,6 +74,33 @@ def test_notebooks_show_a_table_of_plain_text():
     assert "&lt;script&gt;" in page
     assert "<script>" not in page
     assert load_own(path_graphs(9))._repr_html_().startswith("<b>graphs (PyG objects)</b><table>")
+
+
+def test_what_was_read_of_molecules(tmp_path):
+    """The file, its rows and each target; of a list of SMILES there is no file."""
+    texts = ["C" * (1 + i % 7) for i in range(30)]
+    (tmp_path / "m.csv").write_text(
+        "smiles,y1,y2\n" + "".join(f"{text},{i / 2},{i / 3}\n" for i, text in enumerate(texts))
+    )
+    text = load_own(tmp_path / "m.csv", target=["y1", "y2"]).describe()
+    assert "read      m.csv (30 rows)\n" in text
+    assert "graph level: m.csv has the targets y1, y2\n" in text
+    chem = pytest.importorskip("rdkit.Chem")
+    with chem.SDWriter(str(tmp_path / "m.sdf")) as writer:
+        for i, one in enumerate(texts):
+            molecule = chem.MolFromSmiles(one)
+            molecule.SetProp("logP", str(i / 2))
+            writer.write(molecule)
+    text = load_own(tmp_path / "m.sdf").describe()
+    assert "read      m.sdf (30 records)\n" in text
+    assert "graph level: m.sdf has the target logP\n" in text
+    assert "\nread " not in load_own(texts, y=list(range(30))).describe()
+
+
+def test_graphs_of_one_size():
+    ring = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    graphs = [Data(x=torch.rand(3, 1), edge_index=ring, y=torch.tensor([i / 2])) for i in range(12)]
+    assert "nodes: 36 (3 per graph); edges: 36" in load_own(graphs).describe()
 
 
 def test_the_split_is_always_shown(tmp_path):

@@ -252,6 +252,10 @@ def test_bad_pairs_are_one_line() -> None:
     with pytest.raises(InputError, match="holds no pairs"):
         gnas.load(graph)
     full = Data(x=torch.ones(6, 1), edge_index=torch.ones(6, 6).triu(1).add(torch.ones(6, 6).tril(-1)).nonzero().T)
+    with pytest.raises(
+        InputError, match="hits@50 is not defined on the val split, which has fewer than 50 negative pairs"
+    ):
+        gnas.load(draw_graph(30), level="link", metric="hits@50")
     with pytest.raises(InputError, match="no negative pairs"):
         gnas.load(full, level="link")
 

@@ -165,3 +165,29 @@ def test_a_packed_benchmark_keeps_blanks(tmp_path: Path) -> None:
     assert again.fingerprint == bench.fingerprint
     assert dataclasses.asdict(again.task) == dataclasses.asdict(bench.task)
     assert torch.equal(again.val.y.isnan(), bench.val.y.isnan())
+
+
+def test_all_folds_have_one_metric(tmp_path):
+    """A fold without a positive row has no ROC-AUC, so no fold is selected by it: the mean over folds is of one metric."""
+    rows = [(text, int(i in (0, 7)), int(i in (0, 7))) for i, text in enumerate(SMILES)]
+    path = write_csv(tmp_path / "m.csv", ("smiles", "a", "b"), rows)
+    found = [load_own(path, target=["a", "b"], folds=3, fold=fold) for fold in (1, 2, 3)]
+    assert {b.task.metric for b in found} == {"accuracy"}
+    assert {line for b in found for line in b.encoding.reasons if line.startswith("metric")} == {
+        "metric accuracy %: the val split of fold 1 has one class only, so ROC-AUC is not defined"
+    }
+    with pytest.raises(gnas.InputError, match="roc_auc is not defined on the val split of fold 1, whose targets"):
+        load_own(path, target=["a", "b"], folds=3, fold=2, metric="roc_auc")
+
+
+def test_folds_by_group_have_one_metric():
+    """A quarter of all rows is positive; of the training rows of a fold it is more or less than that."""
+    positive = (8, 4, 1, 1, 1, 0)  # of the ten rows of each site
+    graphs = path_graphs(60, y=lambda i: torch.tensor([int(i % 10 < positive[i // 10])]))
+    for i, graph in enumerate(graphs):
+        graph.site = str(i // 10)
+    found = [load_own(graphs, split="group:site", folds=3, fold=fold) for fold in (1, 2, 3)]
+    shares = [b.train.targets().double().mean().item() for b in found]
+    assert min(shares) < 0.25 < max(shares)
+    assert {b.task.metric for b in found} == {"accuracy"}
+    assert "metric accuracy %: of two classes the smaller one (1) has 25 % of all rows" in found[2].encoding.reasons

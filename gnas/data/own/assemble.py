@@ -27,7 +27,7 @@ from gnas.data.own.inputs import add_inputs, select_inputs
 from gnas.data.own.links import NO_PAIRS, is_undirected, prepare_links
 from gnas.data.own.options import LoadOptions
 from gnas.data.own.problems import find_problems
-from gnas.data.own.raw import RawGraphs
+from gnas.data.own.raw import RawGraphs, codes_of_rows
 from gnas.data.own.split import assign_splits, describe_split_rule, drop_unlabelled
 from gnas.data.own.targets import choose_metric, compute_target_moments, note_label_classes
 from gnas.errors import InputError
@@ -54,8 +54,9 @@ def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
     raw = prepare_links(raw, options) if raw.level == "link" else raw
     encoding = infer_encoding(raw, options.kind, options.categorical)
     y, rows = read_targets(encoding, raw)
-    codes, by_rows, how = assign_splits(raw, y, rows, options)
-    codes, left_out = drop_unlabelled(raw, codes, rows, by_rows)
+    assigned = assign_splits(raw, y, rows, options)
+    by_rows = assigned.by_rows
+    codes, left_out = drop_unlabelled(raw, assigned.codes, rows, by_rows)
     encoding = fit_encoding(encoding, raw, None if by_rows else codes == 0)
     # Edge targets are sorted with their edges; the codes take the place of the mask until then.
     marks = torch.from_numpy(codes if by_rows else rows.astype(np.int8) - 1)
@@ -63,13 +64,14 @@ def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
     splits = _by_rows(whole) if by_rows else _by_graphs(whole, codes)
     if raw.draw_negatives:
         splits["train"] = dataclasses.replace(splits["train"], draw_negatives=True)
-    metric, reasons = choose_metric(encoding, splits, options.metric)
+    parts = [_split_targets(raw, y, rows, one, by_rows) for one in assigned.of_folds]
+    metric, reasons = choose_metric(encoding, parts or [{k: g.targets() for k, g in splits.items()}], options.metric)
     task = dataclasses.replace(_make_task(encoding, splits["train"], options, metric), undirected=undirected)
     check_splits(splits, task, describe_split_rule(raw, codes, options))
     unseen = (*note_fit(encoding, raw), *_unseen_notes(whole, splits["train"], encoding))
     inputs = (*_input_notes(raw, encoding), *unseen)
     labels = note_label_classes(encoding, splits)
-    encoding = dataclasses.replace(encoding, reasons=(*encoding.reasons, *reasons, *how))
+    encoding = dataclasses.replace(encoding, reasons=(*encoding.reasons, *reasons, *assigned.how))
     return Benchmark(
         options.name or raw.name,
         splits["train"],
@@ -187,6 +189,12 @@ def _by_rows(whole: GraphSet) -> dict[str, GraphSet]:
     if whole.level == "link":
         return {name: whole.select_pairs(codes == code) for code, name in enumerate(SPLIT_NAMES)}
     return {name: dataclasses.replace(whole, mask=codes == code) for code, name in enumerate(SPLIT_NAMES)}
+
+
+def _split_targets(raw: RawGraphs, y: Array, rows: Array, codes: Array, by_rows: bool) -> dict[str, Tensor]:
+    """The targets of each split of a fold."""
+    of_rows = np.where(rows, codes if by_rows else codes_of_rows(raw, codes), -1)
+    return {name: torch.from_numpy(y[of_rows == code]) for code, name in enumerate(SPLIT_NAMES)}
 
 
 def _by_graphs(whole: GraphSet, codes: Array) -> dict[str, GraphSet]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from gnas import files
-from gnas.data.encoding import Array, format_list
+from gnas.data.encoding import Array, format_count, format_list
 from gnas.data.limits import allowed_memory, check_columns, check_memory
 from gnas.errors import InputError
 
@@ -40,6 +40,15 @@ class Table:
 
     def place(self, row: int) -> str:
         return f"{self.file} {self.unit} {self.lines[row]}".strip() if row < len(self.lines) else self.file
+
+    def name_targets(self, level: str, names: Sequence[str]) -> str:
+        """Where the targets are, for the description."""
+        what = "target" if len(names) == 1 else "targets"
+        return f"{level} level: {self.file or 'the table'} has the {what} {', '.join(names)}"
+
+    def size(self) -> str:
+        """The file and its number of rows."""
+        return f"{self.file} ({format_count(len(self), 'record' if self.unit == 'record' else 'row')})"
 
     def require(self, *names: str) -> None:
         """An error unless the table has these columns."""

@@ -58,6 +58,7 @@ def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
         notes=notes,
         left_out=describe_unused("columns", unused),
         reasons=_explain_targets(table, names, options),
+        files=(table.size(),) if table.file else (),
         graph_place=lambda g: table.place(int(keep[g])),
     )
 
@@ -129,7 +130,7 @@ def _explain_targets(table: Table, names: Sequence[str], options: ReadOptions) -
     """How the targets were found, for the description."""
     if not names:
         return ()
-    found = (f"graph level: {table.file or 'the table'} has the target {', '.join(names)}",)
+    found = (table.name_targets("graph", names),)
     if options.target or names == list(table.target_names) or len(names) == 1 or any(map(TARGET.fullmatch, names)):
         return found
     return (

@@ -9,7 +9,7 @@ import numpy as np
 from gnas.data.benchmark import SPLIT_NAMES
 from gnas.data.encoding import Array, format_count, format_list, is_descriptor
 from gnas.data.own.duplicates import find_duplicates
-from gnas.data.own.raw import RawGraphs
+from gnas.data.own.raw import RawGraphs, codes_of_rows
 from gnas.graph import GraphSet
 
 FEW_ROWS = 3  # of a class in a split
@@ -30,18 +30,13 @@ def find_problems(
         by_rows: whether the splits share their graphs.
         labels: names of the classes; empty for regression.
     """
-    rows = codes if by_rows or raw.level == "link" else _codes_of_rows(raw, codes)
+    rows = codes if by_rows or raw.level == "link" else codes_of_rows(raw, codes)
     lines = [*_leaks(raw), *_constants(raw)]
     if not by_rows and raw.level != "link":  # the splits of links have the same graph
         lines += _duplicates(raw, whole, y, codes, labels)
         lines += _isolated(raw)
     lines += _rare_classes(y, rows, labels) if labels and y.ndim == 1 else _outliers(raw, y)
     return tuple(lines)
-
-
-def _codes_of_rows(raw: RawGraphs, codes: Array) -> Array:
-    counts = {"graph": np.ones(len(raw), np.int64), "node": raw.node_counts, "edge": raw.edge_counts}
-    return np.repeat(codes, counts[raw.level])
 
 
 # -- columns -------------------------------------------------------------------------------------------------------

@@ -223,3 +223,9 @@ def check_lengths(arrays: Sequence[Array] | None, counts: Array, name: str, what
         rows = len(array) if array.ndim else 1
         if rows != counts[i]:
             raise InputError(f"{place(i)}: {name} has {rows} rows, but the graph has {counts[i]} {what}s")
+
+
+def codes_of_rows(raw: RawGraphs, codes: Array) -> Array:
+    """The code of each target row, from one for each graph."""
+    counts = {"graph": np.ones(len(raw), np.int64), "node": raw.node_counts, "edge": raw.edge_counts}
+    return np.repeat(codes, counts[raw.level])

@@ -6,6 +6,8 @@ graphs, their nodes or edges are split instead. With ``folds``, classes are stra
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from gnas.data.encoding import Array, format_count, format_list
@@ -27,17 +29,32 @@ ONE_CLASS = "a stratified split needs one target for each graph; set the data op
 OTHERS = "set the data option split to random, stratified or group:COLUMN"
 
 
-def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -> tuple[Array, bool, tuple[str, ...]]:
-    """A code for each graph or each target row, whether it is by rows, and notes on the rule."""
+@dataclass(frozen=True)
+class Assigned:
+    """A code for each graph, or for each target row if ``by_rows``: 0 train, 1 val, 2 test, -1 none.
+
+    ``how`` are notes on the rule. ``of_folds`` are the codes of every fold; empty if there are no folds.
+    """
+
+    codes: Array
+    by_rows: bool
+    how: tuple[str, ...] = ()
+    of_folds: tuple[Array, ...] = ()
+
+
+def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -> Assigned:
+    """Split the graphs, or the target rows if there are too few graphs or the data has such a split."""
     rule = options.split_rule
     if raw.level == "link":  # gnas.data.own.links has split the pairs
         by_rows = raw.row_split is not None
-        return (raw.row_split if raw.row_split is not None else raw.graph_split), by_rows, ()  # type: ignore[return-value]
+        codes = raw.row_split if raw.row_split is not None else raw.graph_split
+        assert codes is not None
+        return Assigned(codes, by_rows)
     if options.reads_split:
         if raw.row_split is not None:
-            return raw.row_split, True, (f"split: {_name_given(rule)}, within graphs",)
+            return Assigned(raw.row_split, True, (f"split: {_name_given(rule)}, within graphs",))
         if raw.graph_split is not None:
-            return raw.graph_split, False, (f"split: {_name_given(rule)}",)
+            return Assigned(raw.graph_split, False, (f"split: {_name_given(rule)}",))
         if rule is not None:
             what = f"no column {rule.column!r} that names" if rule.column else "no split of its own: nothing names"
             raise InputError(f"the data has {what} train, val and test; {OTHERS}")
@@ -52,9 +69,13 @@ def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -
     chosen = _split_units(
         len(first), None if strata is None else strata[at], None if groups is None else groups[at], options
     )
-    codes = np.full(len(rows) if by_rows else len(raw), -1, np.int8)
-    codes[used] = chosen[unit.reshape(-1)]
-    return codes, by_rows, _describe_rule(rule, strata, raw.level if by_rows else "graph", options)
+    found = []
+    for one in chosen:
+        codes = np.full(len(rows) if by_rows else len(raw), -1, np.int8)
+        codes[used] = one[unit.reshape(-1)]
+        found.append(codes)
+    how = _describe_rule(rule, strata, raw.level if by_rows else "graph", options)
+    return Assigned(found[options.fold - 1], by_rows, how, () if options.folds is None else tuple(found))
 
 
 def _name_given(rule: SplitRule | None) -> str:
@@ -104,13 +125,15 @@ def _find_groups(rule: SplitRule, raw: RawGraphs, by_rows: bool) -> Array | None
     return groups
 
 
-def _split_units(count: int, strata: Array | None, groups: Array | None, options: LoadOptions) -> Array:
-    shares, seed = options.shares, options.seed
-    if options.folds is not None:
-        return fold_split(count, options.folds, options.fold, shares, seed, strata=strata, groups=groups)
+def _split_units(count: int, strata: Array | None, groups: Array | None, options: LoadOptions) -> list[Array]:
+    """The codes of each fold; without folds of the one split."""
+    shares, seed, folds = options.shares, options.seed, options.folds
+    if folds is not None:
+        numbers = range(1, folds + 1)
+        return [fold_split(count, folds, fold, shares, seed, strata=strata, groups=groups) for fold in numbers]
     if groups is not None:
-        return group_split(groups, shares, seed)
-    return random_split(count, shares, seed) if strata is None else stratified_split(strata, shares, seed)
+        return [group_split(groups, shares, seed)]
+    return [random_split(count, shares, seed) if strata is None else stratified_split(strata, shares, seed)]
 
 
 def _describe_rule(rule: SplitRule, strata: Array | None, what: str, options: LoadOptions) -> tuple[str, ...]:

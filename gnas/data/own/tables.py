@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gnas.data.encoding import Array, find_positions, find_repeat, format_count, format_value
+from gnas.data.encoding import Array, find_positions, find_repeat, format_value
 from gnas.data.own.csv import Table, read_csv
 from gnas.data.own.graph_features import describe_unused, read_table_features
 from gnas.data.own.options import ReadOptions
@@ -81,7 +81,7 @@ def read_folder(path: Path, options: ReadOptions) -> RawGraphs:
         graphs=features,
         requested=options.target,
         reasons=(reason,) if reason else (),
-        files=tuple(f"{table.file} ({format_count(len(table), 'row')})" for table in folder.tables.values()),
+        files=tuple(table.size() for table in folder.tables.values()),
         left_out=(
             *_name_unused(folder, {*names, *options.reserved, *features}),
             *(
@@ -137,7 +137,7 @@ def _targets(folder: _Folder, options: ReadOptions) -> tuple[str, list[str], str
         if here == "graph" and not names and not requested:
             names = free
         if names and (not requested or len(names) == len(requested)):
-            return here, names, f"{here} level: {table.file} has the target {', '.join(names)}"
+            return here, names, table.name_targets(here, names)
     if options.unlabelled and level is not None:
         return level, [], ""
     columns = sorted({c for here, t in folder.tables.items() for c in t.columns if c not in KEYS[here]})

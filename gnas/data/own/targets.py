@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -16,63 +16,74 @@ UNBALANCED = 0.25  # two classes are unbalanced if the smaller one has less than
 
 
 def choose_metric(
-    encoding: Encoding, splits: Mapping[str, GraphSet], requested: str | None
+    encoding: Encoding, folds: Sequence[Mapping[str, Tensor]], requested: str | None
 ) -> tuple[str, tuple[str, ...]]:
     """The metric that selects: MAE, accuracy, or ROC-AUC for labels and for two unbalanced classes.
 
     The reason comes along where there was a choice. Validation and test must define the metric: a split with one class
-    only has no ROC-AUC.
+    only has no ROC-AUC. All folds have the same metric, or their mean would mix several.
+
+    Args:
+        encoding: What the targets are.
+        folds: The targets of each split, for every fold; one item if there are no folds.
+        requested: The metric that the caller named.
     """
     if requested is not None:
         if requested in METRICS["link" if encoding.level == "link" else encoding.kind]:
-            _check_defined(encoding, splits, requested)
+            _check_defined(encoding, folds, requested)
         return requested, ()
     metric, reason = DEFAULT_METRICS[encoding.kind], ""
     if encoding.level == "link":
-        _check_defined(encoding, splits, metric)
+        _check_defined(encoding, folds, metric)
         return metric, ()
     if encoding.kind == "multilabel":
         reason = "the mean over the labels of which both classes are known"
     if encoding.kind == "classification" and len(encoding.labels) == 2:
-        metric, reason = _choose_for_two_classes(splits["train"].targets(), encoding.labels)
-    undefined = _find_undefined(encoding, splits, metric)
+        y = folds[0]["train"] if len(folds) == 1 else torch.cat(list(folds[0].values()))
+        metric, reason = _choose_for_two_classes(y, encoding.labels, "train" if len(folds) == 1 else "all rows")
+    undefined = _find_undefined(encoding, folds, metric)
     if undefined is not None:
-        reason = f"the {undefined} split has one class only, so {UNITS[metric]} is not defined"
+        reason = f"{undefined} has one class only, so {UNITS[metric]} is not defined"
         metric = "accuracy"
     return metric, (f"metric {UNITS[metric]}: {reason}",) if reason else ()
 
 
-def _choose_for_two_classes(y: Tensor, labels: tuple[str, ...]) -> tuple[str, str]:
+def _choose_for_two_classes(y: Tensor, labels: tuple[str, ...], rows: str) -> tuple[str, str]:
     counts = torch.bincount(y.clamp_min(0), minlength=2)
     share = counts.min().item() / max(len(y), 1)
-    what = f"of two classes the smaller one ({labels[int(counts.argmin())]}) has {100 * share:.0f} % of train"
+    what = f"of two classes the smaller one ({labels[int(counts.argmin())]}) has {100 * share:.0f} % of {rows}"
     if share < UNBALANCED:
         return "roc_auc", f"{what}, less than {100 * UNBALANCED:.0f} %"
     return "accuracy", what
 
 
-def _find_undefined(encoding: Encoding, splits: Mapping[str, GraphSet], metric: str) -> str | None:
+def _find_undefined(encoding: Encoding, folds: Sequence[Mapping[str, Tensor]], metric: str) -> str | None:
     """The first split of validation and test whose targets do not define the metric."""
-    for name in ("val", "test"):
-        y = splits[name].targets()
-        # Whether a metric is defined does not depend on the predictions.
-        values = torch.zeros(len(y), len(encoding.labels) or len(encoding.targets))
-        if len(y) and compute_metric(metric, values, y).value is None:
-            return name
+    for fold, splits in enumerate(folds, start=1):
+        for name in ("val", "test"):
+            y = splits[name]
+            # Whether a metric is defined does not depend on the predictions.
+            values = torch.zeros(len(y), len(encoding.labels) or len(encoding.targets))
+            if len(y) and compute_metric(metric, values, y).value is None:
+                return f"the {name} split" + (f" of fold {fold}" if len(folds) > 1 else "")
     return None
 
 
-def _check_defined(encoding: Encoding, splits: Mapping[str, GraphSet], metric: str) -> None:
-    undefined = _find_undefined(encoding, splits, metric)
+def _check_defined(encoding: Encoding, folds: Sequence[Mapping[str, Tensor]], metric: str) -> None:
+    undefined = _find_undefined(encoding, folds, metric)
     if undefined is not None:
         raise InputError(
-            f"the metric {metric} is not defined on the {undefined} split, whose targets are {_name_fault(metric)}; choose "
-            "another metric, or another split (data options split, fractions and seed)"
+            f"the metric {metric} is not defined on {undefined}, {_name_fault(metric)}; choose another metric, or another "
+            "split (data options split, fractions and seed)"
         )
 
 
 def _name_fault(metric: str) -> str:
-    return f"positive in all but fewer than {metric[5:]} rows" if metric.startswith("hits@") else "all equal"
+    return (
+        f"which has fewer than {metric[5:]} negative pairs"
+        if metric.startswith("hits@")
+        else "whose targets are all equal"
+    )
 
 
 def compute_target_moments(y: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
