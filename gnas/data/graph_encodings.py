@@ -15,6 +15,7 @@ from gnas.data.benchmark import Benchmark
 from gnas.data.cache import cached_arrays
 from gnas.errors import InputError, choose
 from gnas.graph import GraphSet
+from gnas.model.encoder import list_encodings
 from gnas.model.encodings import DENSE_NODES, check_sizes, fill_encodings, walks_fit
 from gnas.model.structure import AUTO, MEASURES, NONE, compute_moments, find_varying, parse_measures
 from gnas.model.task import Task
@@ -92,7 +93,8 @@ def with_encodings(benchmark: Benchmark, encodings: Requested = None, structure:
     """The benchmark with a task that reads these encodings and with splits that have them.
 
     ``structure``, the older option, names measures alone (its ``auto`` too); it counts where ``encodings`` is None. If both
-    are None, nothing changes. Measures are standardised over train.
+    are None, nothing changes. ``auto`` keeps the encodings that the benchmark has, of a packed file for example. Measures are
+    standardised over train.
     """
     if encodings is None and structure is None:
         return benchmark
@@ -109,13 +111,16 @@ def with_encodings(benchmark: Benchmark, encodings: Requested = None, structure:
 
 
 def _choose(benchmark: Benchmark, encodings: Requested, structure: str | Sequence[str]) -> EncodingChoice:
+    task = benchmark.task
+    own = EncodingChoice(task.structure, task.walks, task.edge_walks, task.laplacian)
+    kept = own if list_encodings(task) and not benchmark.train.sample_neighbors else None
     if encodings is not None:
-        return parse_encodings(encodings) or choose_encodings(benchmark)
+        return parse_encodings(encodings) or kept or choose_encodings(benchmark)
     names = parse_measures(structure)
     if AUTO in names:
         names = () if benchmark.train.sample_neighbors else find_varying(benchmark.train)
-    task = benchmark.task
-    return EncodingChoice(names, task.walks, task.edge_walks, task.laplacian)
+        return kept or dataclasses.replace(own, structure=names)
+    return dataclasses.replace(own, structure=names)
 
 
 def _prepare_splits(benchmark: Benchmark, task: Task) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def test_constant_descriptors_are_left_out_and_no_problem_of_the_data(path):
     b = load_own(path, target="y", graph_features=["mw", "same"], descriptors="rdkit")
     assert any("constant in train, left out: same, rdkit:" in n for n in b.notes)
     (line,) = [line for line in b.problems if "same value" in line]
-    assert line == "1 graph column of 2 with the same value everywhere (same): remove them"
+    assert line == "1 graph column of 2 with the same value everywhere (same): remove it"
 
 
 def test_features_that_are_none(path, tmp_path):

@@ -119,6 +119,8 @@ def test_a_packed_file_and_the_fingerprint_know_encodings(tmp_path: Path) -> Non
     assert stored.task == encoded.task
     assert torch.equal(stored.test.node_pe, encoded.test.node_pe)
     assert gnas.load(tmp_path / "b.safetensors", encodings="none").fingerprint == plain.fingerprint
+    for preset in ({"encodings": "auto"}, {"structure": "auto"}):  # what gnas search adds
+        assert gnas.load(tmp_path / "b.safetensors", **preset).fingerprint == encoded.fingerprint
     other = dataclasses.replace(encoded, task=dataclasses.replace(encoded.task, walks=6))
     with pytest.raises(InputError, match=r"train: node_pe has the shape \[\d+, 8\]"):
         load_benchmark(save_benchmark(other, tmp_path / "wrong.safetensors"))

@@ -42,7 +42,7 @@ def test_constant_columns(tmp_path):
     graphs = floats(20)
     for g in graphs:
         g.x[:, 1] = 7
-    assert "1 node column of 2 with the same value everywhere (x1): remove them" in problems(graphs)
+    assert "1 node column of 2 with the same value everywhere (x1): remove it" in problems(graphs)
     for g in graphs:
         g.x[:, 0] = 7
     assert "node columns x0, x1: the same value everywhere, so networks see the edges alone" in problems(graphs)
@@ -73,6 +73,8 @@ def test_rare_classes_and_outliers():
         floats(60, y=lambda i: torch.tensor([int(i % 20 == 0)])), split="stratified", fractions=(0.4, 0.3, 0.3)
     )
     assert "few rows of a class: '1' (1 in " in text
+    assert "add rows or merge classes" in text
+    assert "or set split=stratified" in problems(floats(60, y=lambda i: torch.tensor([int(i % 20 == 0)])))
     graphs = floats(40)
     graphs[7].y[:] = 99999
     assert "target 'y': 1 row far from the rest (such as 1e+05 at graph 7; median" in problems(graphs)

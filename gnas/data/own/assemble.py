@@ -83,7 +83,7 @@ def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
         encoding=encoding,
         files=raw.files,
         left_out=raw.left_out,
-        problems=find_problems(raw, whole, y, codes, by_rows, encoding.labels),
+        problems=find_problems(raw, whole, y, codes, by_rows, encoding.labels, assigned.stratified),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 
 import numpy as np
 
@@ -18,7 +18,13 @@ DERIVED = ("smiles",)  # sources whose node and edge columns are computed: a con
 
 
 def find_problems(
-    raw: RawGraphs, whole: GraphSet, y: Array, codes: Array, by_rows: bool, labels: tuple[str, ...] = ()
+    raw: RawGraphs,
+    whole: GraphSet,
+    y: Array,
+    codes: Array,
+    by_rows: bool,
+    labels: tuple[str, ...] = (),
+    stratified: bool = False,
 ) -> tuple[str, ...]:
     """Lines on constant columns, columns that give the target away, repeated graphs, rare classes and outliers.
 
@@ -29,13 +35,14 @@ def find_problems(
         codes: the split of each graph, or of each target row if ``by_rows``.
         by_rows: whether the splits share their graphs.
         labels: names of the classes; empty for regression.
+        stratified: whether the split already gives every class its share.
     """
     rows = codes if by_rows or raw.level == "link" else codes_of_rows(raw, codes)
     lines = [*_leaks(raw), *_constants(raw)]
     if not by_rows and raw.level != "link":  # the splits of links have the same graph
         lines += _duplicates(raw, whole, y, codes, labels)
         lines += _isolated(raw)
-    lines += _rare_classes(y, rows, labels) if labels and y.ndim == 1 else _outliers(raw, y)
+    lines += _rare_classes(y, rows, labels, stratified) if labels and y.ndim == 1 else _outliers(raw, y)
     return tuple(lines)
 
 
@@ -51,7 +58,11 @@ def _constants(raw: RawGraphs) -> Iterator[str]:
             yield f"node columns {format_list(names, 4)}: the same value everywhere, so networks see the edges alone"
         elif names:
             count = format_count(len(names), f"{what} column")
-            yield f"{count} of {len(given)} with the same value everywhere ({format_list(names, 4)}): remove them"
+            yield f"{count} of {len(given)} with the same value everywhere ({format_list(names, 4)}): {_remove(names)}"
+
+
+def _remove(what: Sized) -> str:
+    return "remove it" if len(what) == 1 else "remove them"
 
 
 def _leaks(raw: RawGraphs) -> Iterator[str]:
@@ -129,7 +140,7 @@ def _isolated(raw: RawGraphs) -> Iterator[str]:
     if 0 < len(alone) < len(raw):
         yield (
             f"{format_count(len(alone), 'graph')} of {len(raw):,} without an edge (first: {raw.graph_place(int(alone[0]))}): "
-            "no messages are passed there; remove them if they are not meant"
+            f"no messages are passed there; {_remove(alone)} if {'it is' if len(alone) == 1 else 'they are'} not meant"
         )
 
 
@@ -194,7 +205,7 @@ def _scale(values: Array) -> float:
 # -- targets -------------------------------------------------------------------------------------------------------
 
 
-def _rare_classes(y: Array, codes: Array, labels: tuple[str, ...]) -> Iterator[str]:
+def _rare_classes(y: Array, codes: Array, labels: tuple[str, ...], stratified: bool) -> Iterator[str]:
     """Classes with so few rows in a split that their score there says little."""
     found = []
     for code, split in enumerate(SPLIT_NAMES):
@@ -202,7 +213,8 @@ def _rare_classes(y: Array, codes: Array, labels: tuple[str, ...]) -> Iterator[s
         found += [(int(n), f"{labels[c]!r} ({n} in {split})") for c, n in enumerate(counts) if n <= FEW_ROWS]
     if found:
         shown = format_list([text for _, text in sorted(found)], 4)
-        yield f"few rows of a class: {shown}; its scores are mostly chance: add rows, merge classes, or set split=stratified"
+        advice = "add rows or merge classes" if stratified else "add rows, merge classes, or set split=stratified"
+        yield f"few rows of a class: {shown}; its scores are mostly chance: {advice}"
 
 
 def _outliers(raw: RawGraphs, y: Array) -> Iterator[str]:

@@ -33,13 +33,15 @@ OTHERS = "set the data option split to random, stratified or group:COLUMN"
 class Assigned:
     """A code for each graph, or for each target row if ``by_rows``: 0 train, 1 val, 2 test, -1 none.
 
-    ``how`` are notes on the rule. ``of_folds`` are the codes of every fold; empty if there are no folds.
+    ``how`` are notes on the rule. ``of_folds`` are the codes of every fold; empty if there are no folds. ``stratified`` says
+    whether every class has its share.
     """
 
     codes: Array
     by_rows: bool
     how: tuple[str, ...] = ()
     of_folds: tuple[Array, ...] = ()
+    stratified: bool = False
 
 
 def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -> Assigned:
@@ -75,7 +77,8 @@ def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -
         codes[used] = one[unit.reshape(-1)]
         found.append(codes)
     how = _describe_rule(rule, strata, raw.level if by_rows else "graph", options)
-    return Assigned(found[options.fold - 1], by_rows, how, () if options.folds is None else tuple(found))
+    of_folds = () if options.folds is None else tuple(found)
+    return Assigned(found[options.fold - 1], by_rows, how, of_folds, stratified=strata is not None)
 
 
 def _name_given(rule: SplitRule | None) -> str:
