@@ -20,7 +20,7 @@ LARGEST_DEGREE = 63
 
 
 class UnknownValue(InputError):
-    """A category that the data loaded first did not have."""
+    """A category that the data of the network does not have."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,7 @@ class Column:
             row = int((codes < 0).argmax())
             found = f"{place(row)}: column {self.name!r} is {format_value(values[row])}"
             if self.kind == "vocabulary":
-                raise UnknownValue(
-                    f"{found}, which is not among the values of the data loaded first ({format_list(self.values)})"
-                )
+                raise UnknownValue(f"{found}, which the data of the network does not have ({format_list(self.values)})")
             raise UnknownValue(f"{found}; its categories are 0..{self.size - 1}")
         return codes
 

@@ -86,9 +86,9 @@ def test_graphs_without_features_use_their_degree():
 def test_bad_collections():
     for data, words in (
         ([], "the list is empty"),
-        (None, "cannot read graphs from a NoneType"),
-        ({"a": 1}, "cannot read graphs from a dict"),
-        (np.zeros(3), "cannot read graphs from a ndarray"),
+        (None, "cannot read graphs from an object of type NoneType"),
+        ({"a": 1}, "cannot read graphs from an object of type dict"),
+        (np.zeros(3), "cannot read graphs from an object of type ndarray"),
         ([1, 2], "graph 0: a int"),
         ([HeteroData()], "to_homogeneous"),
         (HeteroData(), "to_homogeneous"),

@@ -268,7 +268,7 @@ def test_wrong_input_is_named(tmp_path: Path) -> None:
     assert "neither a benchmark nor an existing path" in refusal(tmp_path / "floats", "x" * 5000)
     assert "neither a file nor a folder" in refusal(tmp_path / "floats", tmp_path / "nothing.csv")
     assert "the list is empty" in refusal(tmp_path / "floats", [])
-    assert "cannot read graphs from a int" in refusal(tmp_path / "floats", 3)
+    assert "cannot read graphs from an object of type int" in refusal(tmp_path / "floats", 3)
     assert "finite" in refusal(
         tmp_path / "floats", [Data(x=torch.full((1, 4), torch.nan), edge_index=wide[0].edge_index)]
     )

@@ -177,7 +177,7 @@ def _read_objects(data: Any, options: ReadOptions) -> RawGraphs:
 
     parts = collect_graphs(data)
     if parts is None:
-        raise InputError(f"cannot read graphs from a {type(data).__name__}; give {FORMS}")
+        raise InputError(f"cannot read graphs from an object of type {type(data).__name__}; give {FORMS}")
     graphs, place = parts.graphs, parts.place
     if not graphs:
         raise InputError("no graphs: the list is empty")
