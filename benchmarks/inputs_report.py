@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from paper_rows import trim
 
@@ -24,6 +25,7 @@ NETWORKS = {"gin": "GIN", "gine": "GINE", "gatedgcn": "GatedGCN"}
 INPUTS = ("tokens", "element", "rich", "descriptors")
 FOREST = ("descriptors", "forest")
 SPLITS = 3  # fewer have no mean
+EPOCHS = 100  # where a command does not say --epochs
 COLUMNS = "all columns, "  # begins the input of a row of encodings
 ENCODINGS = {
     "none": "none",
@@ -53,6 +55,7 @@ def make_table(rows: Sequence[Row]) -> str:
             cells = [title, unit(metric), NETWORKS[network], *figures, show(forest, metric)]
             lines.append(f"| {' | '.join(cells)} |")
         said += list(compare(title, metric, found))
+    said += list(describe_epochs(rows))
     return "\n".join([*lines, "", *(f"- {one}" for one in said), ""])
 
 
@@ -63,6 +66,30 @@ def select(rows: Iterable[Row], dataset: str, metric: str) -> dict[tuple[str, st
         if (row["dataset"], row["metric"]) == (dataset, metric) and not row["input"].startswith(COLUMNS):
             found.setdefault((row["input"], row["network"]), {})[row["split"]] = row
     return {key: splits for key, splits in found.items() if len(splits) >= SPLITS}
+
+
+def describe_epochs(rows: Sequence[Row]) -> Iterator[str]:
+    """How long the networks of the table were trained: usually, and where it differs."""
+    epochs: dict[tuple[str, str], int] = {}  # of a dataset and an input
+    for dataset, (title, metric) in MOLECULES.items():
+        for (name, network), splits in select(rows, dataset, metric).items():
+            if (name, network) != FOREST:
+                words = shlex.split(next(iter(splits.values()))["command"])
+                epochs[title, name] = int(words[words.index("--epochs") + 1]) if "--epochs" in words else EPOCHS
+    if not epochs:
+        return
+    usual = statistics.mode(epochs.values())
+    others = defaultdict(list)
+    for title in dict.fromkeys(title for title, _ in epochs):
+        own = {name: count for (of, name), count in epochs.items() if of == title}
+        if len(set(own.values())) == 1 and usual not in own.values():
+            others[next(iter(own.values()))].append(title)
+        else:
+            for name, count in own.items():
+                if count != usual:
+                    others[count].append(f"{title} with {name}")
+    exceptions = "".join(f"; {', '.join(names)}: {count}" for count, names in sorted(others.items()))
+    yield f"Epochs of a training: {usual}{exceptions}. The best epoch by validation counts."
 
 
 def show(splits: Mapping[str, Row], metric: str) -> str:

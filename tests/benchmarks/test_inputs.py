@@ -46,6 +46,19 @@ def test_rows_of_another_metric_are_not_mixed() -> None:
     assert "BACE: validation selects GatedGCN, rich. On test it is better than the forest (.067 ± .017)." in text
 
 
+def test_other_numbers_of_epochs_are_said() -> None:
+    short, bace, tox21 = {"command": "inputs.py"}, {"dataset": "bace"}, {"dataset": "tox21"}
+    rows = [
+        *three("rich", "gin", 0.5, [0.3, 0.5, 0.7]),
+        *three("tokens", "gin", 0.5, [0.3, 0.5, 0.7]),
+        *three("rich", "gin", 0.5, [0.3, 0.5, 0.7], metric="roc_auc", **tox21),
+        *three("tokens", "gin", 0.5, [0.3, 0.5, 0.7], metric="roc_auc", **tox21 | short),
+        *three("rich", "gin", 0.5, [0.3, 0.5, 0.7], metric="roc_auc", **bace | short),
+    ]
+    assert "- Epochs of a training: 60; BACE, Tox21 with tokens: 100. The best" in inputs_report.make_table(rows)
+    assert "- Epochs of a training: 60. The best" in inputs_report.make_table(rows[:6])
+
+
 def test_encodings_are_compared_over_the_splits_that_all_have() -> None:
     rows = [
         *three("all columns, none", "gine", 0.5, [0.5, 0.6, 0.7]),
