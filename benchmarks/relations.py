@@ -11,9 +11,9 @@ ZINC and 119,000 on CIFAR10. AdamW, weight decay 1e-5, cosine, gradient clip 1, 
 validation. The stacks are those of a sketch: GINE, GatedGCN with edge state, and sum, mean and maximum side by side, each with
 feed-forward layers. A stopped run goes on from the folder that ``--runs`` names.
 
-A found network of a race keeps its own learning rate, dropout, read-out and encodings, as the rows say; a genotype file alone
-has those of the command. That of a run folder is written beside the rows (``relations_DATASET_ID.yaml``); ``--genotypes`` reads
-this file too.
+A run folder may be that of a race which was stopped: networks that it trained only briefly follow its finalists. A found network
+of a race keeps its own learning rate, dropout, read-out and encodings, as the rows say; a genotype file alone has those of the
+command. That of a run folder is written beside the rows (``relations_DATASET_ID.yaml``); ``--genotypes`` reads this file too.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ from gnas.files import dump_config, parse_yaml, read_text, write_atomic
 from gnas.model import baselines
 from gnas.model.build import width_of
 from gnas.model.encoder import list_encodings
+from gnas.model.metrics import higher_is_better
 from gnas.model.network import width_for
 from gnas.model.plan import select_encodings
 from gnas.model.task import Task
 from gnas.run import layout
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
-from gnas.run.record import read_search
+from gnas.run.record import SearchRecord, read_search
 from gnas.strategies.candidate import RaceCandidate
 from gnas.training.train import train_seeds
 
@@ -61,6 +62,7 @@ DATA = {
     "cifar10": {"edges": "yes"},
 }
 WIDTHS = 4  # widths are multiples of it: others are slower on a GPU
+METRICS = {"zinc": "mae", "cifar10": "accuracy"}
 BUDGETS = {"zinc": 500_000, "cifar10": 119_000}
 LAYERS = {"gcn+": (12, 5), "gin+": (12, 5), "gatedgcn+": (9, 10), "gine": (12, 5)}
 STACKS = {
@@ -90,12 +92,12 @@ def read_found(path: Path, chosen: argparse.Namespace) -> list[tuple[str, RaceCa
     """Found networks and their names: the best of a race by validation, one that was written here, or a genotype file."""
     if path.is_dir():
         record = read_search(layout.search_folder(path))
-        raced = [RaceCandidate.from_dict(one["candidate"]) for one in record.result.finalists] if record.result else []
+        raced = list_raced(record, chosen.dataset)
         if not raced and isinstance(record.architecture, Genotype):  # of another strategy
             raced = [RaceCandidate(record.architecture, chosen.lr, chosen.dropout)]
         best = [one for one in raced if not one.is_hand_made][: chosen.finalists]
         if not best:
-            raise InputError(f"{path}: no finished search that found a network; name another run or a file")
+            raise InputError(f"{path}: no search that found a network; name another run or a file")
         for found in best:
             kept = chosen.out.parent / f"relations_{chosen.dataset}_{found.id}.yaml"
             write_atomic(kept, dump_config(found.to_dict()))
@@ -105,6 +107,18 @@ def read_found(path: Path, chosen: argparse.Namespace) -> list[tuple[str, RaceCa
         found = RaceCandidate.from_dict(content)
         return [(f"found {found.id}", found)]
     return [(path.stem, RaceCandidate(load_genotype(path), chosen.lr, chosen.dropout))]
+
+
+def list_raced(record: SearchRecord, dataset: str) -> list[RaceCandidate]:
+    """The candidates of a race, best first: its finalists, then the others by their best validation metric.
+
+    A race may have been stopped, and its finalists may all be hand-made networks.
+    """
+    finalists = [RaceCandidate.from_dict(one["candidate"]) for one in record.result.finalists] if record.result else []
+    tried = [one for one in record.history if "candidate" in one and one["val_metric"] is not None]
+    tried.sort(key=lambda one: one["val_metric"], reverse=higher_is_better(METRICS[dataset]))
+    others = [RaceCandidate.from_dict({**one["candidate"], "architecture": one["genotype"]}) for one in tried]
+    return list({one.id: one for one in (*finalists, *others)}.values())
 
 
 def find_architecture(name: str, dataset: str, task: Task) -> Architecture:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import paper_rows
@@ -17,6 +18,7 @@ import gnas
 from gnas.arch import gap
 from gnas.arch.stack import Stack
 from gnas.files import dump_config
+from gnas.run.record import read_search
 from gnas.strategies.candidate import RaceCandidate
 
 ROOT = Path(__file__).parents[2]
@@ -69,10 +71,21 @@ def test_a_run_folder_hands_over_its_best_found_network(call, tmp_path: Path) ->
     assert {**again, "command": "", "seconds": "", "load": ""} == {**row, "command": "", "seconds": "", "load": ""}
 
 
+def test_a_stopped_race_hands_over_what_it_tried_best_first() -> None:
+    record = read_search(RACE / "search")
+    whole, stopped = (relations.list_raced(one, "zinc") for one in (record, replace(record, result=None)))
+    best = min(record.history, key=lambda one: one["val_metric"])  # an error: the lowest is the best
+    assert stopped[0].architecture.to_yaml() == best["genotype"]
+    assert stopped[0].lr == best["candidate"]["lr"]
+    assert whole[0] == RaceCandidate.from_dict(record.result.finalists[0]["candidate"])
+    assert {one.id for one in whole} == {one.id for one in stopped}
+    assert len(whole) == len(stopped) == len({one["candidate_id"] for one in record.history})
+
+
 def test_a_run_without_a_found_network_gets_a_line(call, tmp_path: Path) -> None:
     (tmp_path / "run" / "search").mkdir(parents=True)
     (tmp_path / "run" / "search" / "config.yaml").write_text("job: search\n")
-    with pytest.raises(gnas.InputError, match="no finished search that found a network"):
+    with pytest.raises(gnas.InputError, match="no search that found a network"):
         call("--genotypes", "run")
 
 
