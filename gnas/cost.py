@@ -13,7 +13,6 @@ writes the coefficients to ``costs.yaml`` beside this file.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ import torch
 
 from gnas.data.benchmark import Benchmark
 from gnas.data.benchmarks import find_facts, find_patience
+from gnas.distributed import available_cores
 from gnas.errors import InputError
 from gnas.files import read_config
 from gnas.run.settings import Settings
@@ -151,8 +151,7 @@ def name_hardware(device: torch.device) -> str:
     """The machine by its name."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device) if torch.cuda.is_available() else "no GPU"
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"CPU, {cores} cores"
+    return f"CPU, {available_cores()} cores"
 
 
 def find_machine(device: torch.device) -> tuple[Machine, bool]:
@@ -170,9 +169,8 @@ def estimate_cost(work: Workload, settings: Settings, device: torch.device, data
     known, same = find_machine(device)
     cells, channels, seeds = settings.space.cells, settings.space.channels, len(settings.training.seeds)
     epochs = usual_epochs(settings, dataset)
-    searches = int(
-        settings.search.options_for(settings.search.strategy).get("searches", 1)
-    )  # a brief training each: next to nothing
+    # Several searches are each followed by a brief training, which costs next to nothing.
+    searches = int(settings.search.options_for(settings.search.strategy).get("searches", 1))
     passes = settings.search.epochs * searches
     search = known.epoch_seconds("search", work, settings.search.batch_size, cells, channels) * passes
     train = known.epoch_seconds("training", work, settings.training.batch_size, cells, channels, seeds) * epochs

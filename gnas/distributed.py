@@ -105,6 +105,11 @@ def is_first() -> bool:
     return rank() == 0
 
 
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 # -- numbers --------------------------------------------------------------------------------------------------------------
 
 

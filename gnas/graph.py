@@ -213,9 +213,7 @@ class GraphSet:
     graph_attr: Tensor | None = None  # [G, F] features of whole graphs, standardised
     sample_neighbors: tuple[int, ...] = ()
     rows: Tensor | None = None  # [G] number of each graph in the source; None: not known
-    pairs: Tensor | None = (
-        None  # [2, R] pairs of nodes to score, grouped by graph, local numbers; messages do not use them
-    )
+    pairs: Tensor | None = None  # [2, R] grouped by graph, local numbers; messages do not use them
     pair_ptr: Tensor | None = None  # [G + 1]
     draw_negatives: bool = False  # pairs whose y is 0 are drawn anew in every pass of a training
 

@@ -1,4 +1,4 @@
-"""Texts that leave this process: secrets are masked, and control characters cannot move a terminal's cursor."""
+"""Texts that leave this process: secrets are masked, control characters cannot move a terminal's cursor, nouns agree."""
 
 from __future__ import annotations
 
@@ -60,3 +60,8 @@ def _escape(found: re.Match[str]) -> str:
 def to_printable(text: str) -> str:
     """The text as a terminal or a log may have it."""
     return escape_controls(mask_secrets(text))
+
+
+def format_count(count: int, noun: str) -> str:
+    """A number with its noun: ``1 row``, ``2 rows``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -34,6 +34,11 @@ class Architecture(Protocol):
         ...
 
     @property
+    def name(self) -> str:
+        """Its name in a leaderboard: that of a hand-made network, ``gnas`` for a found one."""
+        ...
+
+    @property
     def title(self) -> str:
         """Kind and id for people, such as ``genotype 0f3a90b2c1``."""
         ...

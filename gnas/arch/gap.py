@@ -56,11 +56,6 @@ def genotype(formulas: str | Sequence[str], num_cells: int | None = None, varian
     return Genotype(tuple(to_cell(parse(text)) for text in texts), variant)
 
 
-def from_cell(cell: CellGenotype) -> Tree:
-    """The tree a cell computes, without skips and dead branches. Outputs that are one value behind skips are one."""
-    return cell.tree()
-
-
 def to_cell(tree: Tree) -> CellGenotype:
     """The three-level cell that computes ``tree``.
 

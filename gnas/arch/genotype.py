@@ -146,7 +146,7 @@ class CellGenotype:
         return bool(self.aggregations())
 
     def tree(self) -> Tree:
-        """The GAP tree this cell computes, without its skips and dead branches."""
+        """The GAP tree this cell computes, without skips and dead branches. Outputs that are one value behind skips are one."""
         links = ((link.source, link.target, self._token(link)) for link in self.links)
         return Tree.from_links(links, self.output_nodes())
 
@@ -211,6 +211,7 @@ class Genotype:
     """
 
     kind: ClassVar[str] = "found"
+    name: ClassVar[str] = "gnas"
     channels: ClassVar[int | None] = None  # any width can be built
 
     cells: tuple[CellGenotype, ...]
@@ -252,10 +253,6 @@ class Genotype:
     def depth(self) -> int:
         """Message-passing depth: the number of cells in which some aggregation reaches the output."""
         return sum(cell.aggregates() for cell in self.cells)
-
-    def message_passing_paths(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
-        """For each cell, the operations from its input to each of its outputs."""
-        return tuple(cell.paths() for cell in self.cells)
 
     def operations(self) -> Counter[str]:
         return sum((cell.operations() for cell in self.cells), Counter())

@@ -45,6 +45,7 @@ class GraphNASArchitecture:
     """The result of a GraphNAS search: layers with their own widths. ``channels`` is the width of the input embedding."""
 
     kind: ClassVar[str] = "graphnas"
+    name: ClassVar[str] = "gnas"
     cells: ClassVar[tuple[CellGenotype, ...]] = ()
 
     layers: tuple[LayerChoice, ...]

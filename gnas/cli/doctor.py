@@ -18,6 +18,8 @@ import typer
 
 from gnas.cli.options import Options
 from gnas.cli.screen import Screen
+from gnas.distributed import available_cores
+from gnas.printed import format_count
 
 EXTRAS = {
     "rdkit": "for SMILES: pip install rdkit",
@@ -54,7 +56,7 @@ def doctor(options: Options, screen: Screen) -> None:
         if finding.problem:
             screen.say(f"  {'':<16} → {finding.problem}", style="yellow")
     problems = [finding for finding in found if finding.problem]
-    screen.say(f"\n{len(problems)} problem{'s' * (len(problems) != 1)} found" if problems else "\nall is well")
+    screen.say(f"\n{format_count(len(problems), 'problem')} found" if problems else "\nall is well")
     screen.result({"ok": not problems, "findings": [asdict(finding) for finding in found]})
     raise typer.Exit(1 if problems else 0)
 
@@ -68,8 +70,10 @@ def _safely(look: Callable[[Path | None], Iterator[Finding]], root: Path | None)
 
 
 def _versions(_: Path | None) -> Iterator[Finding]:
-    old = sys.version_info[:2] < (3, 10) or sys.version_info[:2] > (3, 12)
-    yield Finding("python", f"{platform.python_version()} ({sys.executable})", "use Python 3.10 to 3.12" if old else "")
+    old = sys.version_info < (3, 10)
+    yield Finding(
+        "python", f"{platform.python_version()} ({sys.executable})", "use Python 3.10 or later" if old else ""
+    )
     for name, least in (("gnas", (0,)), ("torch", (2, 11)), ("torch-geometric", (2, 8)), ("numpy", (1, 26))):
         try:
             version = metadata.version(name)
@@ -98,11 +102,8 @@ def _devices(_: Path | None) -> Iterator[Finding]:
         yield Finding("gpu", f"{driver}, but torch cannot use it", help_)
     else:
         yield Finding("gpu", "none; the CPU is used")
-    cores, threads = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        torch.get_num_threads(),
-    )
-    many = f"set OMP_NUM_THREADS={cores}" if cores and threads > cores else ""
+    cores, threads = available_cores(), torch.get_num_threads()
+    many = f"set OMP_NUM_THREADS={cores}" if threads > cores else ""
     yield Finding("threads", f"{threads} of {cores} cores", many)
 
 
@@ -160,11 +161,8 @@ def _data(root: Path | None) -> Iterator[Finding]:
 
     folder = find_data_root(root)
     state = "" if folder.is_dir() else " (not there yet)"
-    help_ = (
-        ""
-        if is_writable(folder) or is_writable(user_cache())
-        else "neither it nor the cache can be written: set GNAS_DATA"
-    )
+    writable = is_writable(folder) or is_writable(user_cache())
+    help_ = "" if writable else "neither it nor the cache can be written: set GNAS_DATA"
     yield Finding("data root", f"{folder}{state}", help_)
     for row in list_benchmarks(root):
         yield Finding(f"  {row.name}", "not there" if row.source == "none" else row.source)

@@ -16,7 +16,8 @@ from gnas.data import Benchmark, load
 from gnas.data.benchmarks import is_dataset
 from gnas.errors import InputError
 from gnas.folds import FoldsResult, compare_folds, count_folds, search_folds
-from gnas.run.words import count, duration
+from gnas.printed import format_count
+from gnas.run.words import duration
 from gnas.training.stages import repeat_for_folds, train_stages
 from gnas.workflow import check_budget, job_stages
 
@@ -44,7 +45,7 @@ def show_cost(prepared: PreparedRun, folds: int, searches: bool, networks: int) 
     """Print what is done for each fold, and about how long it takes."""
     one = estimate_cost(Workload.of(prepared.benchmark), prepared.settings, prepared.device)
     seconds = (one.search_seconds if searches else 0.0) + networks * one.train_seconds
-    trainings = count(networks * len(prepared.settings.training.seeds), "training")
+    trainings = format_count(networks * len(prepared.settings.training.seeds), "training")
     what = f"a search and {trainings}" if searches else trainings
     prepared.screen.pair(
         "folds",
@@ -57,9 +58,9 @@ def run_search_folds(prepared: PreparedRun, data_root: Any) -> None:
     """Search, train and compare on each fold, and print the mean and the spread over the folds."""
     settings, folds = prepared.settings, count_folds(prepared.settings)
     plan = job_stages(settings)
-    names = [stage.key for stage in plan if stage.key.startswith("train ")]
+    networks = sum(stage.is_training for stage in plan)
     check_budget(prepared.benchmark, settings)
-    show_cost(prepared, folds, True, len(names))
+    show_cost(prepared, folds, True, networks)
     prepared.lock_folder()
     with job_progress(prepared, repeat_for_folds(plan, folds)) as how:
         found = search_folds(

@@ -88,10 +88,8 @@ def collect_trainings(
         if not is_finished(source):
             continue
         saved, requested = Run(source).config, training.settings()
-        saved = {
-            **saved,
-            "training": {**as_saved(TrainConfig()), **saved.get("training", {})},
-        }  # new settings: defaults
+        # Settings that are newer than the run have their defaults.
+        saved = {**saved, "training": {**as_saved(TrainConfig()), **saved.get("training", {})}}
         if saved.get(FINGERPRINT) != benchmark.fingerprint:
             problem = "are of other data" if FINGERPRINT in saved else "have no fingerprint of their data"
         elif {**saved, "model": candidate.name} == requested:

@@ -9,9 +9,10 @@ from gnas.cli.prepare import choose_device
 from gnas.cli.progress import count_progress
 from gnas.cli.report import refuse_existing
 from gnas.cli.screen import Screen
+from gnas.printed import format_count
 from gnas.run.models import default_network, find_model
 from gnas.run.table import Column, Table, show_count
-from gnas.run.words import count, direction, format_metric, unit
+from gnas.run.words import direction, format_metric, unit
 from gnas.use.evaluate import Evaluation
 from gnas.use.evaluate import evaluate as compute_evaluation
 from gnas.use.predict import predict as write_predictions
@@ -50,7 +51,7 @@ def _network(options: Options) -> dict[str, Any]:
 
 def _show_evaluation(screen: Screen, found: Evaluation) -> None:
     screen.pair("network", found.network)
-    left_out = f"; {count(found.left_out, 'row')} without a target left out" if found.left_out else ""
+    left_out = f"; {format_count(found.left_out, 'row')} without a target left out" if found.left_out else ""
     screen.pair("rows", f"{found.rows:,}{left_out}")
     for note in found.notes:
         screen.pair("note", note)

@@ -25,6 +25,7 @@ from gnas.errors import InputError
 from gnas.files import check_inside, read_config, read_text, write_json
 from gnas.jobs import Runner, check_on, open_runner
 from gnas.jobs.storage import Storage
+from gnas.printed import format_count
 from gnas.run import layout
 from gnas.run.folder import Reservation, check_data
 from gnas.run.settings import RACE_SECONDS, Settings, read_command, read_settings
@@ -198,9 +199,8 @@ def describe_device(device: torch.device) -> str:
     """The device by its name."""
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
-    threads = torch.get_num_threads()
-    together = f", {distributed.num_processes()} processes" if distributed.num_processes() > 1 else ""
-    return f"{device} ({threads} thread{'s' * (threads != 1)}{together})"
+    threads, processes = format_count(torch.get_num_threads(), "thread"), distributed.num_processes()
+    return f"{device} ({threads}{f', {processes} processes' if processes > 1 else ''})"
 
 
 # -- workers ---------------------------------------------------------------------------------------------------------------

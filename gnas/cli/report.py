@@ -93,13 +93,8 @@ def draw(options: Options, screen: Screen) -> None:
     genotype = read_formula(formula, None) if formula else read_network(what or Path())
     given = out is not None
     if out is None:
-        out = (
-            Path("formula.svg")
-            if what is None
-            else what / "genotype.svg"
-            if what.is_dir()
-            else what.with_suffix(".svg")
-        )
+        of_run = what is not None and what.is_dir()
+        out = Path("formula.svg") if what is None else what / "genotype.svg" if of_run else what.with_suffix(".svg")
     refuse_existing(out, options.overwrite or (not given and what is not None and what.is_dir()))
     path = save_drawing(genotype, out, title=options.title)
     screen.pair("drawing", str(path))

@@ -39,10 +39,11 @@ from gnas.paper import (
 )
 from gnas.paper.estimate import Estimator
 from gnas.paper.runs import DepthRun, PaperRun, SearchRun, Source, StrategiesRun, TrainRun
+from gnas.printed import format_count
 from gnas.run.folder import stop_on_interrupt
 from gnas.run.settings import Settings
 from gnas.run.table import Table
-from gnas.run.words import count, duration
+from gnas.run.words import duration
 from gnas.training.stages import Stage, Stages
 
 SHORT = 8  # columns of a table that fit on a terminal; wider tables show the first ones and the remark
@@ -169,7 +170,7 @@ def show_plan(
         screen.say(Table.from_tuples(("kind", "run", "state", "time"), rows).to_rich())
         screen.say(" * by the cost model; the others by finished runs of the same kind", style="dim")
     left = f"; about {duration(seconds)} left on {estimator.device}" if done < len(records) else ""
-    screen.pair("plan", f"{done} of {count(len(records), 'run')} done{left}")
+    screen.pair("plan", f"{done} of {format_count(len(records), 'run')} done{left}")
     return {"runs": records, "done": done, "left": len(records) - done, "seconds_left": round(seconds, 1)}
 
 
@@ -288,7 +289,7 @@ def draw_all(
     about = [
         f"Made by `{as_typed(COMMAND.get())}`. Training seeds {seeds}; mean ± standard deviation over them. Selection is by",
         "validation; each training reads the test split once. A difference is ours minus the paper's.",
-        f"{sum(map(results.is_done, runs))} of {count(len(runs), 'run')} are finished.",
+        f"{sum(map(results.is_done, runs))} of {format_count(len(runs), 'run')} are finished.",
     ]
     if request.scale.name == "quick":
         about += [

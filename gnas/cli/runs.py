@@ -101,14 +101,15 @@ def _table(runs: list[RunSummary], root: Path) -> Table[RunSummary]:
 
 
 def _test_metric(run: RunSummary) -> str:
+    from gnas.model.metrics import is_percentage
     from gnas.model.task import UNITS  # it imports torch
-    from gnas.run.words import format_metric, unit
+    from gnas.run.words import format_metric
 
     if run.test is None or run.metric is None:
         return NONE
     if run.metric not in UNITS:
         return f"{run.test:g}"
-    return format_metric(run.metric, run.test) + (" %" if unit(run.metric).endswith("%") else "")
+    return format_metric(run.metric, run.test) + (" %" if is_percentage(run.metric) else "")
 
 
 def format_age(seconds: float) -> str:

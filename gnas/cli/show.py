@@ -8,9 +8,10 @@ from pathlib import Path
 
 from gnas.arch.architecture import Architecture, describe_stack
 from gnas.cli.screen import Screen, number_cells
+from gnas.printed import format_count
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.table import Table
-from gnas.run.words import count, direction, duration, format_metric, unit
+from gnas.run.words import direction, duration, format_metric, unit
 from gnas.strategies.depth import DepthResult
 
 
@@ -36,7 +37,9 @@ def show_network(screen: Screen, architecture: Architecture, title: str = "found
     """Print an architecture: its size, its depth, one formula per cell, and what is around the cells."""
     formulas = architecture.formulas()
     depth = architecture.depth()
-    screen.pair(title, f"{count(len(formulas), 'cell')}, message-passing depth {depth} (genotype {architecture.id})")
+    screen.pair(
+        title, f"{format_count(len(formulas), 'cell')}, message-passing depth {depth} (genotype {architecture.id})"
+    )
     screen.pairs("", list_parts(architecture), style="green")
 
 

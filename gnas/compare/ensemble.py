@@ -26,6 +26,7 @@ from gnas.graph import GraphSet
 from gnas.model.ensemble import Ensemble
 from gnas.model.metrics import compute_metric, compute_metrics, name_per_target
 from gnas.model.network import GraphModule
+from gnas.printed import format_count
 from gnas.run import checkpoint
 from gnas.run.folder import Run, same_settings
 from gnas.run.layout import (
@@ -142,7 +143,7 @@ def _make_row(
             _write_ensemble(run, library, benchmark, most, device, batch_size)
     result = Run(place).read_json("result", ("test", "val", "num_weights", "depth", "members"))
     count = int(result["members"])
-    remark = f"not on equal terms: {count} {'network' if count == 1 else 'networks'} together"
+    remark = f"not on equal terms: {format_count(count, 'network')} together"
     return replace(Row.from_results(ENSEMBLE, result["depth"], [result], remark=remark), members=count)
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from gnas import distributed
-from gnas.arch.hand_made import HandMade
 from gnas.compare.networks import Candidate, Training, make_row
 from gnas.data.benchmark import Benchmark
 from gnas.files import add_format, copy_folder, dump_config, write_atomic
@@ -31,7 +30,6 @@ from gnas.strategies.trials import TRIALS
 from gnas.training.evaluation import evaluate
 from gnas.training.loop import Record
 
-FOUND = "gnas"  # the name of the best found network in every run
 SO_FAR = "so_far"  # a setting of trainings that a race has not finished: the epochs they have
 PAUSE = 10.0  # seconds between two times that the leaders are kept, at least
 SHARE = 0.02  # of the time, at most, goes into keeping them
@@ -67,9 +65,8 @@ class Finalist:
 def as_entry(raced: RaceCandidate) -> Candidate:
     """A candidate of a race as an entry of a comparison; a hand-made one has its own name."""
     made = raced.architecture
-    name = made.name if isinstance(made, HandMade) else FOUND
     recipe = f"rate {raced.lr:g}, dropout {raced.dropout:g}" + (f", {raced.readout}" if raced.readout else "")
-    return Candidate(name, made, raced.channels, raced.dropout, recipe, lr=raced.lr, readout=raced.readout or None)
+    return Candidate(made.name, made, raced.channels, raced.dropout, recipe, lr=raced.lr, readout=raced.readout or None)
 
 
 def pick_finalists(records: Sequence[Mapping[str, Any]]) -> list[Finalist]:
@@ -87,7 +84,7 @@ def best_hand_made(history: Sequence[Record], name: str, higher_is_better: bool)
     for record in history:
         if record["val_metric"] is not None and record["depth"] and name in record["genotype"]:
             raced = RaceCandidate.from_dict({**record["candidate"], "architecture": record["genotype"]})
-            if isinstance(raced.architecture, HandMade) and raced.architecture.name == name:
+            if raced.is_hand_made and raced.architecture.name == name:
                 known.append((record["val_metric"], as_entry(raced)))
     pick = max if higher_is_better else min
     return pick(known, key=lambda one: one[0])[1] if known else None

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnas.data.encoding import Encoding
+from gnas.data.encoding import Column, Encoding
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.model.task import Task
@@ -128,17 +128,17 @@ def _describe_encoding(encoding: Encoding) -> dict[str, Any]:
 
 # What the fingerprint of 0.1 counts. A field that came later counts where it is set, so that older data keeps its own.
 _FIRST = {
-    "GraphSet": "x edge_index node_ptr edge_ptr y level mask edge_attr pos sample_neighbors",
-    "Task": "level kind num_outputs categories in_channels loss metric readout center scale labels structure "
+    GraphSet: "x edge_index node_ptr edge_ptr y level mask edge_attr pos sample_neighbors",
+    Task: "level kind num_outputs categories in_channels loss metric readout center scale labels structure "
     "structure_center structure_scale",
-    "Encoding": "source level kind nodes edges targets labels requested reasons",
-    "Column": "name kind size values",
+    Encoding: "source level kind nodes edges targets labels requested reasons",
+    Column: "name kind size values",
 }
 _DERIVED = ("rows", "node_pe", "edge_pe", "absent")  # where graphs came from; what edges, task and x decide
 
 
 def _counted_fields(value: Any) -> list[Field[Any]]:
-    first = _FIRST.get(type(value).__name__, "").split()
+    first = _FIRST.get(type(value), "").split()
     return [
         f
         for f in fields(value)

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from gnas.data.encoding import Encoding, format_count
+from gnas.data.encoding import Encoding
 from gnas.data.own.raw import RawGraphs
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.model.task import Task
+from gnas.printed import format_count
 
 
 def check_raw_graphs(raw: RawGraphs) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gnas.data.encoding import Column, format_count, format_list
+from gnas.data.encoding import Column, format_list
 from gnas.model.task import UNITS, Task
+from gnas.printed import format_count
 
 if TYPE_CHECKING:
     from gnas.data.benchmark import Benchmark

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from gnas.data.atoms import parse_canonical
 from gnas.data.cache import cached_by_texts
 from gnas.data.encoding import RDKIT, Array
 from gnas.data.smiles import import_rdkit
+from gnas.distributed import available_cores
 
 LEFT_OUT = ("Ipc",)  # grows exponentially with the molecule; AvgIpc is its bounded form
 FEWEST_PER_PROCESS = 500  # a process takes seconds to start
@@ -42,7 +42,7 @@ def compute_descriptors(texts: Sequence[str]) -> dict[str, Array]:
 
 def _compute_apart(texts: Sequence[str]) -> Array:
     """Descriptors by several processes. They are started as commands: a script without a main guard must not run again."""
-    workers = min(_count_cores(), len(texts) // FEWEST_PER_PROCESS)
+    workers = min(available_cores(), len(texts) // FEWEST_PER_PROCESS)
     if workers < 2:
         return compute_here(texts)
     with ThreadPoolExecutor(workers) as pool:
@@ -83,7 +83,3 @@ def _call(function: Any, molecule: Any) -> float:
         return float(function(molecule))
     except (ValueError, RuntimeError, ZeroDivisionError, OverflowError):  # rdkit's own complaints are among these
         return float("nan")
-
-
-def _count_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -296,11 +296,6 @@ def format_value(value: Any) -> str:
     return repr(value.decode(errors="replace")) if isinstance(value, bytes) else str(value)
 
 
-def format_count(count: int, noun: str) -> str:
-    """A number with its noun: ``1 row``, ``2 rows``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def format_list(values: Sequence[Any], most: int = 8) -> str:
     """The first few values, and how many more there are."""
     text = ", ".join(" ".join(str(v).split()) for v in values[:most])

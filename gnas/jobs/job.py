@@ -96,13 +96,9 @@ class Work:
     on_epoch: Callable[[Record], None] | None
     should_stop: Callable[[], bool] | None
 
-    def open_run(
-        self, config: dict[str, Any], part: str | None = None
-    ) -> contextlib.AbstractContextManager[Run | None]:
-        """The run in the job's folder, or in a ``part`` of it, new or resumed; None if nothing is written."""
-        if self.folder is None:
-            return contextlib.nullcontext()
-        return Run(self.folder / part if part else self.folder, config, resume=True)
+    def open_run(self, config: dict[str, Any]) -> contextlib.AbstractContextManager[Run | None]:
+        """The run in the job's folder, new or resumed; None if nothing is written."""
+        return contextlib.nullcontext() if self.folder is None else Run(self.folder, config, resume=True)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 import gnas
+from gnas.distributed import available_cores
 from gnas.errors import InputError
 from gnas.jobs.messages import (
     BEAT_SECONDS,
@@ -29,7 +30,7 @@ from gnas.jobs.messages import (
     read_message,
 )
 from gnas.jobs.runner import Receive, Task
-from gnas.printed import to_printable
+from gnas.printed import format_count, to_printable
 
 # The current folder is not a place to import from: a yaml.py that lies there must not run. ``-P`` needs Python 3.11.
 WORKER = (
@@ -209,11 +210,6 @@ class _Worker:
         self.log.close()
 
 
-def available_cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def threads_per_worker(count: int) -> int:
     """The share of the cores that each of ``count`` workers gets, at most what ``OMP_NUM_THREADS`` allows."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
@@ -244,9 +240,9 @@ def share_gpus(count: int, each: float | None, visible: list[str]) -> list[tuple
     together = max(1, int(1 / each + 1e-9))  # jobs on one GPU
     needed = -(-count // together) if each < 1 else count * int(each)
     if needed > len(visible):
-        have = f"{len(visible)} GPU{'s' * (len(visible) != 1)}"
         raise InputError(
-            f"{count} jobs at a time with {each:g} GPUs each need {needed}; this machine has {have}: "
+            f"{count} jobs at a time with {each:g} GPUs each need {needed}; this machine has "
+            f"{format_count(len(visible), 'GPU')}: "
             "lower N in --on local:N, or --gpus-per-job"
         )
     if each < 1:

@@ -31,6 +31,7 @@ class Metric:
         pooled: The value of several targets counts every known entry once. Otherwise it is the mean over the targets.
         additive: It follows from sums over batches, so that an epoch need not keep its outputs.
         signed: It is at most 1 and can be negative.
+        least_negative: The number of negative rows from which on it is defined.
     """
 
     unit: str
@@ -40,11 +41,11 @@ class Metric:
     pooled: bool = False
     additive: bool = False
     signed: bool = False
+    least_negative: int = 0
 
     @property
-    def decimals(self) -> int:
-        """Decimals that are shown: two for percentages, four for everything else."""
-        return 2 if self.unit.endswith("%") else 4
+    def is_percentage(self) -> bool:
+        return self.unit.endswith("%")
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,7 @@ METRIC_TABLE: Mapping[str, Metric] = {
     "f1": Metric("F1", True, f1, _BOTH),
     "roc_auc": Metric("ROC-AUC", True, roc_auc, _RANKED),
     "average_precision": Metric("average precision", True, average_precision, _RANKED),
-    **{f"hits@{k}": Metric(f"Hits@{k}", True, hits_at(k), ("link",)) for k in (10, 50, 100)},
+    **{f"hits@{k}": Metric(f"Hits@{k}", True, hits_at(k), ("link",), least_negative=k) for k in (10, 50, 100)},
 }
 METRICS = {kind: tuple(name for name, one in METRIC_TABLE.items() if kind in one.kinds) for kind in (*KINDS, "link")}
 DEFAULT_METRICS = {"regression": "mae", "classification": "accuracy", "multilabel": "roc_auc", "link": "roc_auc"}
@@ -221,7 +222,12 @@ def higher_is_better(metric: str) -> bool:
 
 def decimals(metric: str) -> int:
     """Number of decimals of a metric: two for percentages, four for everything else."""
-    return METRIC_TABLE[metric].decimals if metric in METRIC_TABLE else 4
+    return 2 if is_percentage(metric) else 4
+
+
+def is_percentage(metric: str) -> bool:
+    """Whether values are percentages; False for a name that is not in the table."""
+    return metric in METRIC_TABLE and METRIC_TABLE[metric].is_percentage
 
 
 def compute_metric(metric: str, values: Tensor, y: Tensor, mask: Tensor | None = None) -> MetricValue:

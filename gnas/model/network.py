@@ -233,9 +233,8 @@ def width_for(budget: int, build: Callable[[int], nn.Module], multiple: int = 1,
         raise InputError(f"no width fits {budget:,} weights: the narrowest ({multiple}) has {count:,}")
     bisect = False
     while low < high:
-        guess = (
-            (low + high + 1) // 2 if bisect else int(low * math.sqrt(budget / max(count, 1)))
-        )  # weights grow as its square
+        # The number of weights grows as the square of the width.
+        guess = (low + high + 1) // 2 if bisect else int(low * math.sqrt(budget / max(count, 1)))
         middle = min(max(guess, low + 1), high)
         found = weights(middle * multiple)
         bisect = found > budget

@@ -260,11 +260,9 @@ class Task:
         known = ~torch.isnan(y) if self.num_outputs > 1 else None
         if keep is not None:
             known = keep[:, None] if known is None else known & keep[:, None]
-        return (
-            (y, torch.ones_like(y, dtype=torch.float32))
-            if known is None
-            else (torch.where(known, y, 0.0), known.to(torch.float32))
-        )
+        if known is None:
+            return y, torch.ones_like(y, dtype=torch.float32)
+        return torch.where(known, y, 0.0), known.to(torch.float32)
 
     def _standardised(self, y: Tensor) -> Tensor:
         if not self._scaled:

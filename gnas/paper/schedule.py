@@ -374,9 +374,8 @@ class Worker:
             should_stop=self.should_stop,
         )
         result = {} if source is None else {"search": source.result}
-        if (
-            not isinstance(paper_run.of, DepthRun) or paper_run.folder != paper_run.of.folder
-        ):  # there it is the result of Algorithm 1
+        # In the folder of Algorithm 1 the result is that of Algorithm 1.
+        if not isinstance(paper_run.of, DepthRun) or paper_run.folder != paper_run.of.folder:
             Run(folder).write_json("result", {**result, "leaderboard": board.to_dict()})
 
     def _read_search(self, of: SearchRun | DepthRun) -> FinishedSearch:

@@ -15,11 +15,12 @@ from gnas.arch.operation import BLUE, GREY, VERMILLION
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.model.task import higher_is_better
+from gnas.printed import format_count
 from gnas.report.layout import layout_cell, rows_needed
 from gnas.report.palette import BAND, FAINT, INK, LIGHT
 from gnas.report.shapes import NAMESPACE, SANS, Box, Curve, Drawing, Point, Shape, Text, make_marker, to_svg
 from gnas.run.record import RunRecord, read_run
-from gnas.run.words import count, direction, duration, format_metric, unit
+from gnas.run.words import direction, duration, format_metric, unit
 
 WIDTH, HEIGHT = 900.0, 420.0
 LEFT, TOP, PLOT_WIDTH, PLOT_HEIGHT = 70.0, 100.0, 460.0, 255.0
@@ -184,9 +185,8 @@ def _captions(results: Sequence[Result], frame: _Frame) -> Iterator[str]:
     """The state of the race after each training, above the plot."""
     starts = [frame.moment(one.seconds) for one in results]
     for k, one in enumerate(results):
-        words = (
-            f"{duration(one.seconds)}: {count(one.tried, 'network')} tried, {one.dropped} dropped; leader: {one.leader}"
-        )
+        tried = f"{format_count(one.tried, 'network')} tried, {one.dropped} dropped"
+        words = f"{duration(one.seconds)}: {tried}; leader: {one.leader}"
         drawing = Drawing(WIDTH, HEIGHT, (Text(24, 54, words, 13, "start"),))
         yield _during(_inline(drawing), starts[k] if k else 0.0, starts[k + 1] if k + 1 < len(starts) else 1.0)
 
@@ -207,7 +207,7 @@ def _cells(results: Sequence[Result], frame: _Frame) -> Iterator[str]:
         cell = to_svg(layout_cell(one.genotype[0], 1, rows=rows, formula=False, legend=False), page=True)
         place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
         value = format_metric(frame.metric, one.value)
-        title = f"the best found network, {count(len(one.genotype), 'cell')} ({unit(frame.metric)} {value})"
+        title = f"the best found network, {format_count(len(one.genotype), 'cell')} ({unit(frame.metric)} {value})"
         words = Drawing(WIDTH, HEIGHT, (Text(x + width / 2, y + height + 18, title, 12, "middle", FAINT),))
         content = cell.replace("<svg ", f"<svg {place} ", 1) + _inline(words)
         yield _during(content, start, changes[k + 1][0] if k + 1 < len(changes) else 1.0)

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gnas.arch.architecture import describe_stack
-from gnas.model.metrics import decimals, higher_is_better
+from gnas.model.metrics import decimals, higher_is_better, is_percentage
+from gnas.printed import format_count
 from gnas.report.uncertainty import find_difference
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.record import RunRecord, TrainingFigures, TrainingRecord
 from gnas.run.settings import config_value
 from gnas.run.strategy_curves import StrategyComparison
-from gnas.run.words import SPACE, count, duration, format_metric, format_spread, join_words, name_metric, unit
+from gnas.run.words import SPACE, duration, format_metric, format_spread, join_words, name_metric, unit
 
-WITHIN = "within the spread over the "
 Verdict = Literal["better", "worse", "the same", "within the spread over the seeds", "within the spread over the folds"]
 
 
@@ -57,7 +57,7 @@ def list_facts(run: RunRecord) -> list[Fact]:
     """The numbers of the headline, as far as the run has them."""
     facts: list[Fact] = []
     if run.genotype is not None:
-        cells = count(len(run.genotype), "cell")
+        cells = format_count(len(run.genotype), "cell")
         facts.append(Fact(str(run.genotype.depth()), "message-passing depth", f"of {cells}"))
     row, rival, used = found_row(run.leaderboard), best_baseline(run.leaderboard), used_row(run.leaderboard)
     if used:
@@ -122,7 +122,7 @@ def judge_row(metric: str, row: Row, rival: Row) -> Verdict:
 def _difference(metric: str, row: Row, rival: Row) -> str:
     """The difference with its sign: in points of a percentage, in percent of an error, or as it is."""
     difference = row.mean - rival.mean
-    if unit(metric).endswith("%"):
+    if is_percentage(metric):
         text = f"{difference:+.2f}{SPACE}points"
     elif higher_is_better(metric):
         text = f"{difference:+.{decimals(metric)}f}"
@@ -133,9 +133,9 @@ def _difference(metric: str, row: Row, rival: Row) -> str:
 
 def _search_effort(run: RunRecord) -> str:
     if run.rounds:
-        return count(len(run.rounds), "round")
+        return format_count(len(run.rounds), "round")
     searches = run.search.searches if run.search else ()
-    return f"{len(searches)} searches" if searches else count(len(run.history), run.step)
+    return f"{len(searches)} searches" if searches else format_count(len(run.history), run.step)
 
 
 def _describe_network(run: RunRecord) -> str:
@@ -151,7 +151,7 @@ def _describe_network(run: RunRecord) -> str:
     depth = f"message-passing depth {genotype.depth()} ({f'aggregations: {counts}' if counts else 'no aggregation'})"
     around = describe_stack(genotype)
     more = f" Around its cells: {around}." if around else ""
-    return f"{start} a network of {count(len(genotype), 'cell')} with {depth}.{more}"
+    return f"{start} a network of {format_count(len(genotype), 'cell')} with {depth}.{more}"
 
 
 def _describe_choice(run: RunRecord) -> str:
@@ -169,11 +169,11 @@ def _describe_choice(run: RunRecord) -> str:
 def _describe_rounds(run: RunRecord) -> str:
     done = [one for one in run.rounds if one.searched is not None]
     if not done:
-        return f"The first round searches with {count(run.rounds[0].initial or 0, 'cell')}."
+        return f"The first round searches with {format_count(run.rounds[0].initial or 0, 'cell')}."
     depths = " → ".join(str(depth) for depth in (done[0].initial, *(one.searched for one in done)))
     reason = (run.result or {}).get("explanation")
     end = f" The depth search ended because {reason}." if reason else ""
-    return f"The depth changed {depths} in {count(len(done), 'round')}.{end}"
+    return f"The depth changed {depths} in {format_count(len(done), 'round')}.{end}"
 
 
 def _describe_folds(run: RunRecord, row: Row) -> str:
@@ -192,11 +192,11 @@ def _describe_quality(board: Leaderboard, row: Row, subject: str) -> str:
         return f"{text} No other network was trained for comparison."
     other = f"the best hand-made network, {rival.name} ({format_spread(metric, rival.mean, rival.std, rival.runs)})"
     verdict = judge_row(metric, row, rival)
-    if verdict.startswith(WITHIN):
-        return f"{text} The difference from {other} is {verdict}."
+    if verdict in ("better", "worse"):
+        return f"{text} This is {_difference(metric, row, rival).lstrip('+−')} {verdict} than {other}."
     if verdict == "the same":
         return f"{text} This is the same as {other}."
-    return f"{text} This is {_difference(metric, row, rival).lstrip('+−')} {verdict} than {other}."
+    return f"{text} The difference from {other} is {verdict}."
 
 
 def _describe_uncertainty(run: RunRecord, row: Row) -> str:
@@ -208,11 +208,9 @@ def _describe_uncertainty(run: RunRecord, row: Row) -> str:
     digits = decimals(run.metric)
     low, high = (f"{value:+.{digits}f}".replace("-", "−") for value in (found.low, found.high))
     verdict = "so it is more than chance" if found.is_sure else "so it may be chance"
-    how = "a paired t interval" if found.over.endswith("seeds") else "a bootstrap"
     value = f"{found.value:+.{digits}f}".replace("-", "−")
-    return (
-        f"The difference of {value} has a 95{SPACE}% interval of {low} to {high} ({how} over {found.over}), {verdict}."
-    )
+    interval = f"a 95{SPACE}% interval of {low} to {high} ({found.method} over {found.over})"
+    return f"The difference of {value} has {interval}, {verdict}."
 
 
 def _describe_learning(run: RunRecord) -> str:
@@ -229,7 +227,7 @@ def _describe_learning(run: RunRecord) -> str:
 
 def _describe_used(metric: str, row: Row) -> str:
     """What predictions use in place of the found network."""
-    what = f"ensemble of {count(row.members, 'network')}" if row.members else f"hand-made network {row.name}"
+    what = f"ensemble of {format_count(row.members, 'network')}" if row.members else f"hand-made network {row.name}"
     test = name_metric(metric, row.mean) + (f" ± {format_metric(metric, row.std)}" if row.runs > 1 else "")
     val = name_metric(metric, row.val)
     return f"Predictions use the {what}, the best on validation ({val}). On the test split it reaches {test}."
@@ -239,7 +237,7 @@ def _describe_time(run: RunRecord, row: Row) -> str:
     seconds = search_seconds(run)
     search = f"The search took {duration(seconds)}. " if seconds else ""
     runs = max(row.folds, 1) * row.seeds
-    seeds = f" per seed ({count(runs, 'training') if row.folds else f'{row.seeds} seeds'})" if runs > 1 else ""
+    seeds = f" per seed ({format_count(runs, 'training') if row.folds else f'{row.seeds} seeds'})" if runs > 1 else ""
     return f"{search}Training took {duration(row.seconds / max(runs, 1))}{seeds}."
 
 
@@ -251,7 +249,7 @@ def _describe_strategies(comparison: StrategyComparison) -> str:
     value = name_metric(metric, best.best) + (f" ± {format_metric(metric, best.std)}" if best.seeds > 1 else "")
     strategies = "1 strategy" if len(rows) == 1 else f"{len(rows)} strategies"
     text = f"Of {strategies}, {best.strategy} found the best network by validation"
-    return f"{text} within {count(comparison.budget['epochs'], 'epoch')}: {value} over {count(best.seeds, 'seed')}."
+    return f"{text} within {format_count(comparison.budget['epochs'], 'epoch')}: {value} over {format_count(best.seeds, 'seed')}."
 
 
 def _describe_progress(run: RunRecord) -> str:
@@ -263,7 +261,7 @@ def _describe_progress(run: RunRecord) -> str:
             return _describe_training(run.trainings[0], run.trainings[0].result)
         search = f"The search took {duration(search_seconds(run))}. " if run.search else ""
         done = sum(training.result is not None for training in run.trainings)
-        return f"{search}{done} of {count(len(run.trainings), 'training')} finished.{_describe_best(run)}"
+        return f"{search}{done} of {format_count(len(run.trainings), 'training')} finished.{_describe_best(run)}"
     if run.search:
         return f"The search took {duration(search_seconds(run))}. No network has been trained yet."
     if run.history:
@@ -278,7 +276,7 @@ def _describe_progress(run: RunRecord) -> str:
 
 def _describe_training(training: TrainingRecord, result: TrainingFigures) -> str:
     value = name_metric(result.metric, result.test)
-    effort = f"{count(result.epochs, 'epoch')} in {duration(result.seconds)}"
+    effort = f"{format_count(result.epochs, 'epoch')} in {duration(result.seconds)}"
     return (
         f"{training.name}, seed {training.seed}: test {value} at epoch {result.best_epoch}, which has the best "
         f"validation metric ({effort})."

@@ -11,6 +11,7 @@ from gnas.arch.genotype import Genotype
 from gnas.arch.operation import operation_names
 from gnas.errors import InputError
 from gnas.files import write_atomic
+from gnas.printed import format_count
 from gnas.report.answer import describe_run, list_facts
 from gnas.report.examples import find_examples
 from gnas.report.layout import layout_cell, layout_key, rows_needed
@@ -21,7 +22,7 @@ from gnas.report.shapes import to_svg
 from gnas.report.tables import ensemble_table, rounds_table, runs_table, splits_table, trainings_table, values_table
 from gnas.run.record import RunRecord, file_signature, read_run, refuse_damaged
 from gnas.run.table import Table
-from gnas.run.words import count, join_words, unit
+from gnas.run.words import join_words, unit
 from gnas.workflow import package_versions
 
 NAME = "report.html"
@@ -182,7 +183,7 @@ def render_page(name: str, **values: Any) -> str:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["markup"] = Markup  # for our own SVG and tables only: they escape their texts
-    environment.filters["count"] = count
+    environment.filters["count"] = format_count
     page: str = environment.get_template(name).render(**{"refresh": 0, **values})
     return page
 
@@ -209,12 +210,12 @@ def _describe_task(data: Mapping[str, Any] | None) -> str:
     task = (data or {}).get("task")
     if not task:
         return ""
-    outputs = count(task["num_outputs"], "target")
+    outputs = format_count(task["num_outputs"], "target")
     if task["kind"] == "classification":
         outputs = f"{task['num_outputs']} classes"
     if task["kind"] == "multilabel":
-        outputs = count(task["num_outputs"], "label")
-    inputs = f"{count(task['in_channels'], 'continuous feature')} per node"
+        outputs = format_count(task["num_outputs"], "label")
+    inputs = f"{format_count(task['in_channels'], 'continuous feature')} per node"
     if task["categories"]:
         inputs = f"categorical node features with {join_words(list(map(str, task['categories'])))} values"
     return (

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from gnas.arch.genotype import Genotype
+from gnas.printed import format_count
 from gnas.report.draw import draw_genotype
 from gnas.report.explained import draw_explanation
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.table import Table
-from gnas.run.words import count, duration, format_metric, unit
+from gnas.run.words import duration, format_metric, unit
 from gnas.strategies.base import SearchResult
 from gnas.training.stages import Stage, View, show_jobs
 from gnas.training.train import TrainResult
@@ -32,10 +33,8 @@ def genotype_svg(genotype: Genotype) -> str:
 def search_html(result: SearchResult) -> str:
     """The result of a search: one line, and a drawing of the network."""
     genotype, formulas = result.genotype, result.genotype.formulas()
-    effort = (
-        f"{result.strategy}, {count(result.trained_epochs, 'epoch')}, {duration(result.seconds)}, seed {result.seed}"
-    )
-    line = f"{count(len(formulas), 'cell')}, message-passing depth {genotype.depth()}, {genotype.title}"
+    effort = f"{result.strategy}, {format_count(result.trained_epochs, 'epoch')}, {duration(result.seconds)}, seed {result.seed}"
+    line = f"{format_count(len(formulas), 'cell')}, message-passing depth {genotype.depth()}, {genotype.title}"
     drawing = draw_genotype(genotype) if 0 < len(genotype.cells) <= SHOWN else ""
     listed = "".join(f"<li><code>{escape(formula)}</code></li>" for formula in formulas)
     shown = f'<div style="overflow-x:auto">{drawing}</div>' if drawing else f"<ol>{listed}</ol>"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gnas.arch.genotype import CellGenotype, Genotype
 from gnas.errors import InputError
 from gnas.model.task import higher_is_better
+from gnas.printed import format_count
 from gnas.report import plots
 from gnas.report.answer import search_seconds
 from gnas.report.axes import inline_svg
@@ -19,7 +20,7 @@ from gnas.report.race_view import Racer, list_racers, race_curves
 from gnas.report.shapes import to_svg
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.record import RunRecord, read_run
-from gnas.run.words import count, name_metric
+from gnas.run.words import name_metric
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -249,5 +250,5 @@ def _describe_step(label: str, genotype: Genotype, record: dict[str, Any], befor
     if before is not None:
         pairs = zip(genotype.cells, before.cells, strict=False)
         changed = sum(len(set(new.links) - set(old.links)) for new, old in pairs)
-        parts.append(f"{count(changed, 'link')} changed" if changed else "no change")
+        parts.append(f"{format_count(changed, 'link')} changed" if changed else "no change")
     return " · ".join(parts)

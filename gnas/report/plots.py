@@ -101,18 +101,12 @@ def leaderboard(board: Leaderboard) -> Figure:
     return figure
 
 
-def cost_against_quality(board: Leaderboard, search_seconds: float | None = None, by: str = "seconds") -> Figure:
-    """Test metric against the cost of a network.
-
-    Args:
-        board: The networks.
-        search_seconds: Time of the search. It adds a hollow marker for the searched network with this time included.
-        by: ``seconds`` (of one training) or ``weights``.
-    """
+def cost_against_quality(board: Leaderboard, search_seconds: float | None = None) -> Figure:
+    """Test metric against the seconds of one training. A hollow marker shows the searched network with its search."""
     figure, (panel,) = new_figure()
     for number, row in enumerate(sorted(board.rows, key=lambda row: not row.found)):
         look = SERIES[number % len(SERIES)]
-        x = row.num_weights if by == "weights" else row.seconds / max(row.seeds, 1)
+        x = row.seconds / max(row.seeds, 1)
         mark: dict[str, Any] = {
             "color": look.colour,
             "marker": "D" if row.found else "o",
@@ -122,13 +116,13 @@ def cost_against_quality(board: Leaderboard, search_seconds: float | None = None
         panel.plot([x], [row.mean], **mark)
         offset: dict[str, Any] = {"xytext": (8, 5), "textcoords": "offset points", "fontsize": 9, "color": LIGHT[INK]}
         panel.annotate(row.name, (x, row.mean), fontweight="bold" if row.found else "normal", **offset)
-        if row.found and search_seconds and by == "seconds":
+        if row.found and search_seconds:
             panel.plot([x, x + search_seconds], [row.mean] * 2, color=look.colour, linestyle=(0, (2, 2)), linewidth=1.2)
             panel.plot([x + search_seconds], [row.mean], **(mark | {"markerfacecolor": "none"}))
             panel.annotate("with search", (x + search_seconds, row.mean), **(offset | {"xytext": (8, -12)}))
     use_log_axis(panel)
     panel.margins(x=0.25, y=0.2)
-    panel.set_xlabel(f"{'weights' if by == 'weights' else 'seconds of one training'} (log scale)")
+    panel.set_xlabel("seconds of one training (log scale)")
     set_heading(panel, f"test {unit(board.metric)} ({direction(board.metric)})")
     return figure
 

@@ -30,11 +30,12 @@ QUANTILES = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.20
 
 @dataclass(frozen=True)
 class Difference:
-    """The first network's metric minus the second's, with a 95 % interval, and what the interval is over."""
+    """The first network's metric minus the second's, with a 95 % interval: how it was found, and over what."""
 
     value: float
     low: float
     high: float
+    method: str
     over: str
 
     @property
@@ -75,7 +76,7 @@ def _over_seeds(mine: Sequence[TrainingRecord], other: Sequence[TrainingRecord])
     values = [a - b for a, b in pairs]
     mean, error = statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values))
     around = QUANTILES[min(len(values) - 2, len(QUANTILES)) - 1] * error
-    return Difference(mean, mean - around, mean + around, f"{len(values)} seeds")
+    return Difference(mean, mean - around, mean + around, "a paired t interval", f"{len(values)} seeds")
 
 
 def _over_graphs(metric: str, mine: Path, other: Path) -> Difference | None:
@@ -99,7 +100,7 @@ def _over_graphs(metric: str, mine: Path, other: Path) -> Difference | None:
     if values[0] is None or len(known) < draws / 2:
         return None
     low, high = np.quantile(known, (0.025, 0.975))
-    return Difference(values[0], float(low), float(high), f"{len(graphs)} test graphs")
+    return Difference(values[0], float(low), float(high), "a bootstrap", f"{len(graphs)} test graphs")
 
 
 @dataclass(frozen=True)

@@ -91,11 +91,6 @@ def seed_folder(folder: Path, seed: int) -> Path:
     return folder / f"seed-{seed}"
 
 
-def round_folder(folder: Path, number: int) -> Path:
-    """A round of a depth search, counted from 1."""
-    return folder / f"round-{number}"
-
-
 def fold_folder(folder: Path, number: int) -> Path:
     """A fold of a run over k folds, counted from 1."""
     return folder / f"fold-{number}"

@@ -52,9 +52,7 @@ class Row:
 
     def describe_runs(self) -> str:
         """``4 seeds``, ``one seed`` or ``5 folds``."""
-        if self.folds:
-            return f"{self.folds} folds"
-        return f"{self.seeds} seeds" if self.seeds > 1 else "one seed"
+        return f"{self.folds} folds" if self.folds else f"{self.seeds} seeds" if self.seeds > 1 else "one seed"
 
     @staticmethod
     def over_folds(rows: Sequence[Row]) -> Row:

@@ -34,10 +34,11 @@ from gnas.model.export_weights import exported_views
 from gnas.model.network import GraphModule
 from gnas.model.stage import OperationTypes
 from gnas.model.task import Task, higher_is_better
+from gnas.printed import format_count
 from gnas.run import checkpoint, layout
 from gnas.run.layout import ENSEMBLE, MODEL, WEIGHTS
 from gnas.run.record import TrainingFigures, read_run_json
-from gnas.run.words import SPACE, count, name_metric
+from gnas.run.words import SPACE, name_metric
 
 MOST_CHANNELS = 65_536
 READERS: dict[str, Callable[[Mapping[str, Any]], Architecture]] = {
@@ -68,9 +69,9 @@ class TrainedInfo:
         """The network in words: its name, its seed, and the validation metric it was chosen by."""
         words = [self.name, *([f"seed {self.seed}"] if self.seed is not None else [])]
         if self.members:
-            words = [f"{self.name} of {count(len(self.members), 'network')}"]
+            words = [f"{self.name} of {format_count(len(self.members), 'network')}"]
         elif self.seed is None and self.results:
-            words = [f"{self.name}, mean over {count(len(self.results), 'seed')}"]
+            words = [f"{self.name}, mean over {format_count(len(self.results), 'seed')}"]
         result = self.results.get(self.seed) if self.seed is not None else None
         if result is not None:
             words.append(f"validation {name_metric(result.metric, result.val)}".replace(SPACE, " "))

@@ -7,7 +7,7 @@ They are resolved once, from a preset, a file and overrides, and a run folder ke
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -387,9 +387,9 @@ def default_preset(given: Mapping[str, Any]) -> str:
     return "wide" if search.get("strategy", "single-level" if "epochs" in search else "race") == "race" else "fast"
 
 
-def setting_names(groups: Iterable[str] = GROUPS) -> list[str]:
+def setting_names() -> list[str]:
     """The names of all settings with their groups, such as ``training.lr``."""
-    return [f"{group}.{name}" for group in groups for name in field_kinds(GROUPS[group])]
+    return [f"{group}.{name}" for group, kind in GROUPS.items() for name in field_kinds(kind)]
 
 
 def find_setting(name: str) -> str:

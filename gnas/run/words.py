@@ -6,6 +6,7 @@ import math
 import re
 
 from gnas.errors import InputError
+from gnas.model.metrics import is_percentage
 from gnas.model.task import UNITS, decimals, higher_is_better
 
 SPACE = "\u00a0"  # keeps a number and its unit on one line
@@ -31,7 +32,7 @@ def format_metric(metric: str, value: float | None) -> str:
 def name_metric(metric: str, value: float | None) -> str:
     """The value with the metric's name: ``MAE 0.2760``, ``74.77 % accuracy``."""
     words = unit(metric)
-    if words.endswith(" %"):
+    if is_percentage(metric):
         return f"{format_metric(metric, value)}{SPACE}% {words.removesuffix(' %')}"
     return f"{words}{SPACE}{format_metric(metric, value)}"
 
@@ -56,11 +57,6 @@ def _two(seconds: float, size: int, rest: int, big: str, small: str) -> str:
     units = int(seconds / rest + 0.5)
     whole, left = divmod(units, size // rest)
     return SPACE.join((str(whole), big, str(left), small) if left else (str(whole), big))
-
-
-def count(number: int, noun: str) -> str:
-    """A count with its noun: ``1 cell``, ``4 cells``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def join_words(words: list[str]) -> str:

@@ -80,9 +80,8 @@ class RaceCandidate:
     def title(self) -> str:
         """The candidate in a few words."""
         made = self.architecture
-        name = made.name if isinstance(made, HandMade) else f"found {made.id[:4]}"
-        layers = len(made.formulas())
-        return f"{name}, {layers} {'cells' if not self.is_hand_made else 'layers'}, rate {self.lr:g}"
+        name, part = (made.name, "layers") if self.is_hand_made else (f"found {made.id[:4]}", "cells")
+        return f"{name}, {len(made.formulas())} {part}, rate {self.lr:g}"
 
     def task_of(self, task: Task) -> Task:
         """The task as this candidate reads it out."""
@@ -119,7 +118,7 @@ class RaceCandidate:
         made = self.architecture
         genotype = as_genotype(made)
         named = {
-            "kind": made.name if genotype is None and isinstance(made, HandMade) else "cells",
+            "kind": made.name if genotype is None else "cells",
             "layers": len(made.formulas()),
             "lr": self.lr,
             "dropout": self.dropout,

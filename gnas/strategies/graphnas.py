@@ -23,7 +23,7 @@ from gnas.arch.graphnas import (
 from gnas.errors import InputError
 from gnas.fields import setting
 from gnas.model.graphnas import count_weights
-from gnas.model.metrics import UNITS, higher_is_better
+from gnas.model.metrics import higher_is_better, is_percentage
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.controller import Controller, Draw, Reinforce
 from gnas.strategies.trial import TrialSettings
@@ -95,7 +95,7 @@ class _GraphNASTrials(TrialSearch):
     def reward(self, val_metric: float) -> float:
         """Between 0 and 1, higher for better networks whatever the unit of the metric."""
         metric = self.problem.task.metric
-        if UNITS[metric].endswith("%"):
+        if is_percentage(metric):
             return val_metric / 100
         if higher_is_better(metric):
             return max(val_metric, 0.0)

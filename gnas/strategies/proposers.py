@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gnas.arch.architecture import Architecture
 from gnas.arch.branches import BranchSpace
 from gnas.arch.gap import genotype as genotype_from_formula
 from gnas.arch.genotype import Genotype
@@ -106,7 +107,7 @@ class CandidateSpace:
         around = tuple(min(round(self.dropout * factor, 2), 0.9) for factor in AROUND_DROPOUT)
         return {"lr": rates, "dropout": around if self.dropout else DROPOUTS, "readout": readouts, "size": SIZES}
 
-    def usual(self, architecture: Any, origin: str) -> RaceCandidate:
+    def usual(self, architecture: Architecture, origin: str) -> RaceCandidate:
         """A candidate with the usual choices."""
         readout = self.task.readout if self.task.level == "graph" else ""
         return RaceCandidate(architecture, self.lr, self.dropout, readout, origin=origin)

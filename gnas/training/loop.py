@@ -92,9 +92,8 @@ class EpochLoop:
         self.checkpoint_every = checkpoint_every
         self.epoch = self.step_number = 0
         self.done = False
-        self.is_late: Callable[[], bool] | None = (
-            None  # asked after every step; if so, the epoch ends there, and the loop
-        )
+        # Called after every step. If it returns True, the epoch ends there, and with it the loop.
+        self.is_late: Callable[[], bool] | None = None
         self.seconds = 0.0
         self.history: list[Record] = []
         self._epoch_seed = generator.get_state()

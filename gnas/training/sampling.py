@@ -178,9 +178,8 @@ class SampledStore(Store):
 
     def batch(self, ids: Tensor, capacity: Capacity) -> GraphBatch:
         """The seeds ``ids`` and their sampled neighbourhood."""
-        empty = (
-            not ids.numel()
-        )  # the share of a process in a short last batch can be empty: one node that does not count
+        # The share of a process in a short last batch can be empty: then it has one node that does not count.
+        empty = not ids.numel()
         seeds = self.seeds[:1] if empty else ids
         part = self.sampler.sample(seeds, torch.Generator().manual_seed(zlib.crc32(seeds.numpy().tobytes())))
         graphs, count = self.graphs, part.node.numel()

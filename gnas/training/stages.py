@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gnas.model.task import higher_is_better
-from gnas.run.words import count, duration, format_metric
+from gnas.printed import format_count
+from gnas.run.words import duration, format_metric
 from gnas.training.loop import Record, Step, watch_steps
 
 Clock = Callable[[], float]
@@ -28,6 +29,8 @@ class Stage:
     each: int  # epochs per seed
     seeds: int = 1
     unit: str = "epoch"
+    is_training: bool = False
+    cells: int | None = None  # of a round of a depth search, once known
     limit: float | None = None  # seconds that it may take; then the number of epochs is an estimate
     started: float | None = None
     updated: float = 0.0  # time of the last record
@@ -97,7 +100,7 @@ class Stage:
         took = duration((self.ended or 0.0) - (self.started or 0.0))
         before = f" ({self.skipped:.0f} of them before)" if self.skipped >= 1 else ""
         note = f"; {self.note}" if self.note else ""
-        return f"{count(self.done, self.unit)}{before} in {took}{note}"
+        return f"{format_count(self.done, self.unit)}{before} in {took}{note}"
 
 
 def describe_record(record: Record, metric: str) -> str:
@@ -139,7 +142,7 @@ def repeat_for_folds(plan: Sequence[Stage], folds: int) -> list[Stage]:
 
 def train_stages(names: Sequence[str], epochs: int, seeds: int) -> list[Stage]:
     """A stage for each network to train."""
-    return [Stage(f"train {name}", f"train {name}", epochs, seeds) for name in names]
+    return [Stage(f"train {name}", f"train {name}", epochs, seeds, is_training=True) for name in names]
 
 
 class View:
@@ -194,9 +197,7 @@ class Stages:
 
     def on_epoch(self, record: Record) -> None:
         """Count the record of an epoch."""
-        stage = self._stage(stage_key(record))
-        if "cells" in record and "(" not in stage.label:  # the first record of a round of a depth search has its size
-            stage.label = f"{stage.label} ({record['cells']} cells)"
+        stage = self._stage(record)
         self._begin(stage)
         self.since = self.clock()
         stage.add_record(record, self.metric, self.since)
@@ -211,7 +212,7 @@ class Stages:
         key = stage_key(step.labels)
         if not ("cells" in step.labels or any(stage.key == key for stage in self.plan)):
             return  # a job without stages of its own
-        stage, now, share = self._stage(key), self.clock(), step.step / step.steps
+        stage, now, share = self._stage(step.labels), self.clock(), step.step / step.steps
         self._begin(stage)
         before, words = step.epoch, [f"step {step.step} of {step.steps}"]
         if stage.unit != "epoch":  # a whole training counts as one
@@ -234,15 +235,18 @@ class Stages:
             self._end_current()
             self.current, stage.started = stage, self.since
 
-    def _stage(self, key: str) -> Stage:
-        for stage in self.plan:
-            if stage.key == key:
-                return stage
-        training = key.startswith("train ")  # a network that a race chose; else a further round of a depth search
-        like = next((one for one in self.plan if one.key.startswith("train ") == training), self.plan[0])
-        self.plan.append(Stage(key, key.replace("-", " "), like.each, like.seeds, like.unit))
-        self.view.begin(self.plan)
-        return self.plan[-1]
+    def _stage(self, labels: Mapping[str, Any]) -> Stage:
+        """The stage that a record or a step belongs to. It is added if it was not planned."""
+        key, training = stage_key(labels), "model" in labels
+        stage = next((one for one in self.plan if one.key == key), None)
+        if stage is None:  # a network that a race chose, or a further round of a depth search
+            like = next((one for one in self.plan if one.is_training == training), self.plan[0])
+            stage = Stage(key, key.replace("-", " "), like.each, like.seeds, like.unit, training)
+            self.plan.append(stage)
+            self.view.begin(self.plan)
+        if stage.cells is None and "cells" in labels:
+            stage.cells, stage.label = labels["cells"], f"{stage.label} ({labels['cells']} cells)"
+        return stage
 
     def _end_current(self) -> None:
         if self.current is not None:

@@ -23,10 +23,10 @@ from gnas.model.export_input import InputCode
 from gnas.model.export_template import ENSEMBLE_ENCODINGS, ENSEMBLE_SOURCE
 from gnas.model.export_weights import exported_views
 from gnas.model.network import GraphModule, Network
+from gnas.printed import format_count
 from gnas.run.layout import MODEL, WEIGHTS, member_folder
 from gnas.run.models import TrainedInfo, default_network, find_model, load_model
 from gnas.run.table import Table
-from gnas.run.words import count
 from gnas.use.export_card import describe_task, model_card, origin_words
 from gnas.use.export_program import AXES, FORMATS, program_file
 from gnas.use.export_reader import reader_files
@@ -114,7 +114,7 @@ def ensemble_files(ensemble: Ensemble, info: TrainedInfo) -> Files:
         files |= {f"{place.name}/{name}": content for name, content in _network_files(member, own).items()}
         reads.append((*InputCode.of(member).names(), *InputCode.of(member).encodings()))
     versions = package_versions(*PACKAGES)
-    task, total = ensemble.task, count(len(reads), "network")
+    task, total = ensemble.task, format_count(len(reads), "network")
     about = f"An ensemble of {total} for {safe_text(info.dataset)}: {describe_task(task)}."
     members = [as_exportable(one) for one in ensemble.networks()]
     names, every = _argument_names(members), _argument_names(members, encodings=True)

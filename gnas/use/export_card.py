@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from gnas.arch.architecture import describe_stack
 from gnas.arch.genotype import Genotype
-from gnas.arch.hand_made import HandMade
 from gnas.data.encoding import CLIP, Column, Encoding, Feature, format_list
 from gnas.model.export_code import Exportable, safe_text
 from gnas.model.export_input import InputCode
@@ -38,7 +37,7 @@ def model_card(network: Exportable, info: TrainedInfo, versions: Mapping[str, st
 
 def _origin(network: Exportable) -> str:
     made = network.architecture
-    if isinstance(made, HandMade):
+    if made is not None and made.kind == "baseline":
         return f"The hand-made network {made.name}"
     return "Found by architecture search from message passing"
 
@@ -46,7 +45,7 @@ def _origin(network: Exportable) -> str:
 def origin_words(network: Exportable) -> str:
     """Where a network comes from, for the first line of its module."""
     made = network.architecture
-    return f"{made.name} trained by gnas" if isinstance(made, HandMade) else "found by gnas"
+    return f"{made.name} trained by gnas" if made is not None and made.kind == "baseline" else "found by gnas"
 
 
 def _facts(network: Exportable, info: TrainedInfo) -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ from gnas.model.export_code import Exportable, list_lines
 from gnas.model.export_input import InputCode
 from gnas.model.task import Task
 from gnas.run.table import Table
+from gnas.run.words import join_words
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -175,10 +176,10 @@ def _describe(format: str, inputs: Mapping[str, Tensor]) -> str:
     rows = [(name, TYPES[value.dtype], _shape(name, value)) for name, value in inputs.items()]
     computed = [name for name in ("node_walks", "laplacian", "edge_walks") if name in inputs]
     axes = {AXES[name][1] for name in inputs} | ({"graphs"} if "batch" in inputs else set())
-    notes = [f"The number of {_listed(sorted(axes))} may differ in each call."]
+    notes = [f"The number of {join_words(sorted(axes))} may differ in each call."]
     if computed:
         notes.append(
-            f"The program does not compute {_listed([f'`{name}`' for name in computed])}: "
+            f"The program does not compute {join_words([f'`{name}`' for name in computed])}: "
             "`load().encodings(edge_index, batch)` of model.py does."
         )
     sections = [
@@ -207,7 +208,3 @@ def _call(format: str, names: list[str]) -> list[str]:
 def _shape(name: str, value: Tensor) -> str:
     place, axis = AXES[name]
     return f"[{', '.join(axis if k == place else str(size) for k, size in enumerate(value.shape))}]"
-
-
-def _listed(words: list[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -17,7 +17,7 @@ from gnas.data import NAMES, load, unknown_data
 from gnas.data.benchmark import Benchmark
 from gnas.data.benchmarks import is_dataset
 from gnas.data.checks import check_graph_set
-from gnas.data.encoding import Encoding, format_count
+from gnas.data.encoding import Encoding
 from gnas.data.own.csv import Table
 from gnas.data.own.load import encode_graphs
 from gnas.data.own.molecule_tables import as_table
@@ -26,6 +26,7 @@ from gnas.data.storage import SUFFIXES
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 from gnas.model.task import Task
+from gnas.printed import format_count
 
 
 class NewGraphs(NamedTuple):

@@ -20,6 +20,7 @@ from gnas.data.own.molecule_tables import as_table, is_frame
 from gnas.data.own.pyg import collect_graphs
 from gnas.errors import InputError
 from gnas.graph import GraphSet
+from gnas.training.prediction import find_known
 
 
 def with_targets(dataset: Any, y: Any, classify: bool = False) -> tuple[Any, np.ndarray | None]:
@@ -97,9 +98,8 @@ def flat_targets(y: Any, level: str) -> np.ndarray:
 
 def known_rows(found: Tensor, graphs: GraphSet) -> tuple[np.ndarray, np.ndarray]:
     """Predictions and targets of the rows that belong to the split and have a target (not all NaN, no class -1)."""
-    rows = torch.isfinite(graphs.y.reshape(len(graphs.y), -1)).any(1)
-    rows &= torch.ones_like(rows) if graphs.y.is_floating_point() else graphs.y >= 0
-    rows &= torch.ones_like(rows) if graphs.mask is None else graphs.mask
+    rows = find_known(graphs.y)
+    rows = rows if graphs.mask is None else rows & graphs.mask
     return found[rows].numpy(), graphs.y[rows].numpy()
 
 

@@ -50,7 +50,7 @@ def test_the_published_genotype() -> None:
     assert genotype.variant == "paper"
     assert {(cell.nodes, cell.outputs, cell.output) for cell in genotype} == {(4, 4, "third")}
     assert genotype.aggregations() == Counter(sum=3, max=1)
-    assert genotype.message_passing_paths()[0][0] == ("dense", "sum", "identity")
+    assert genotype[0].paths()[0] == ("dense", "sum", "identity")
     assert genotype.formulas()[2].startswith("[sparse#1(max(sparse)) | dense#2(sparse#1(max(sparse)))")
 
 

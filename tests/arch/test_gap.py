@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import cells, read_or_refused, trees
 
 from gnas.arch.formula import Tree
-from gnas.arch.gap import ZOO, from_cell, genotype, parse, rewrite, to_cell, zoo
+from gnas.arch.gap import ZOO, genotype, parse, rewrite, to_cell, zoo
 from gnas.arch.genotype import CellGenotype
 from gnas.arch.operation import is_aggregator
 from gnas.errors import InputError
@@ -57,8 +57,8 @@ def test_the_rewritten_cell_is_three_levels_and_as_small_as_promised(tree: Tree)
 @settings(max_examples=150, deadline=None)
 @given(trees())
 def test_there_and_back(tree: Tree) -> None:
-    assert from_cell(to_cell(tree)) == tree
-    assert hash(from_cell(to_cell(tree))) == hash(tree)
+    assert to_cell(tree).tree() == tree
+    assert hash(to_cell(tree).tree()) == hash(tree)
     assert parse(str(tree)) == tree
     assert str(parse(str(tree))) == str(tree)
 
@@ -66,10 +66,10 @@ def test_there_and_back(tree: Tree) -> None:
 @settings(max_examples=100, deadline=None)
 @given(cells())
 def test_the_tree_of_any_cell_has_its_outputs(cell: CellGenotype) -> None:
-    tree, values = from_cell(cell), cell_values(cell)
+    tree, values = cell.tree(), cell_values(cell)
     assert {tree_values(tree)[node] for node in tree.outputs} == {values[node] for node in cell.output_nodes()}
     assert parse(str(tree)) == tree
-    assert from_cell(to_cell(tree)) == tree
+    assert to_cell(tree).tree() == tree
 
 
 @settings(max_examples=100, deadline=None)

@@ -110,7 +110,7 @@ def test_genotype_is_a_sequence_of_cells() -> None:
     assert list(genotype) == [genotype[0], genotype[1]]
     assert genotype.operations() == Counter(identity=2, dense=4, skip=4, sum=2)
     assert genotype.aggregations() == Counter(sum=2)
-    assert genotype.message_passing_paths()[0] == (("identity",), ("dense", "sum", "dense"))
+    assert genotype[0].paths() == (("identity",), ("dense", "sum", "dense"))
     assert genotype.formulas()[0] == "[identity | dense(sum(dense))]"
 
 

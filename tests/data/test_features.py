@@ -89,7 +89,7 @@ def test_descriptors_are_those_of_rdkit(path, monkeypatch):
 def test_processes_compute_what_one_does(monkeypatch):
     here = descriptors.compute_here(SMILES[:6])
     monkeypatch.setattr(descriptors, "FEWEST_PER_PROCESS", 3)
-    monkeypatch.setattr(descriptors, "_count_cores", lambda: 2)
+    monkeypatch.setattr(descriptors, "available_cores", lambda: 2)
     np.testing.assert_array_equal(descriptors._compute_apart(SMILES[:6]), here)
 
 

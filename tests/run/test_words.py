@@ -2,7 +2,8 @@
 
 import pytest
 
-from gnas.run.words import count, duration, format_metric, format_spread, join_words, name_metric
+from gnas.printed import format_count
+from gnas.run.words import duration, format_metric, format_spread, join_words, name_metric
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,6 @@ def test_figures() -> None:
     assert name_metric("class_accuracy", 74.77).replace("\u00a0", " ") == "74.77 % class-averaged accuracy"
     assert format_spread("mae", 0.3, 0.1, 1) == "0.3000"
     assert format_spread("mae", 0.3, 0.1, 2) == "0.3000 ± 0.1000"
-    assert count(1, "cell") == "1 cell"
+    assert format_count(1, "cell") == "1 cell"
     assert join_words(["a", "b", "c"]) == "a, b and c"
     assert join_words([]) == ""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 PARTS = "parts"  # folder of the finished parts of a preparation that takes long
 Progress = Callable[[str, int, int], None]  # what is done, how many are done, of how many
-Fetch = Callable[[str, str, Path], "Iterable[Data]"]  # name, split, folder
 
 
 def no_progress(what: str, done: int, total: int) -> None:
@@ -209,12 +208,11 @@ def may_download(request: Request) -> bool:
     return request.download
 
 
-def download_splits(name: str, fetch: Fetch | None = None) -> dict[str, list[Data]]:
+def download_splits(name: str) -> dict[str, list[Data]]:
     """The three splits as PyG graphs; one error line whatever went wrong."""
-    fetch = fetch or fetch_with_pyg
     try:
         with tempfile.TemporaryDirectory(prefix="gnas-") as folder:
-            return {split: list(fetch(name, split, Path(folder))) for split in SPLIT_NAMES}
+            return {split: list(fetch_with_pyg(name, split, Path(folder))) for split in SPLIT_NAMES}
     except Exception as error:  # PyG, its file layer and the network raise dozens of kinds
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"cannot download {name}: {reason[:160]}") from None

@@ -16,7 +16,6 @@ from gnas.data.encoding import (
     Column,
     Encoding,
     check_finite,
-    format_count,
     format_list,
     read_columns,
 )
@@ -35,6 +34,7 @@ from gnas.graph import GraphSet
 from gnas.model.encodings import fill_encodings
 from gnas.model.losses import positive_weights
 from gnas.model.task import Task
+from gnas.printed import format_count
 
 SOURCES = {
     "pyg": "PyG objects",

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from gnas.data.encoding import Array, Column, Encoding, Feature, Place, format_count, format_list
+from gnas.data.encoding import Array, Column, Encoding, Feature, Place, format_list
 from gnas.data.own.infer import describe_columns
 from gnas.data.own.raw import RawGraphs
 from gnas.errors import InputError
+from gnas.printed import format_count
 
 FITTED_SOURCES = ("smiles", "tables", "tu", "networkx")  # PyG's x is what the network reads: its categories stay
 

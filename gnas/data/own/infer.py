@@ -15,13 +15,13 @@ from gnas.data.encoding import (
     Encoding,
     Place,
     check_finite,
-    format_count,
     format_list,
     format_value,
 )
 from gnas.data.own.options import Categorical
 from gnas.data.own.raw import RawGraphs
 from gnas.errors import InputError, choose
+from gnas.printed import format_count
 
 MOST_CATEGORIES = 1000  # an integer column with more values is a measurement
 MOST_CLASSES = 100  # an integer target with more values is a measurement

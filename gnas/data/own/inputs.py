@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from gnas.data.encoding import Encoding, format_count, format_list
+from gnas.data.encoding import Encoding, format_list
 from gnas.data.own.options import LoadOptions, use_edges
 from gnas.data.own.raw import RawGraphs, name_columns
 from gnas.errors import InputError
+from gnas.printed import format_count
 
 
 def select_inputs(raw: RawGraphs, options: LoadOptions) -> RawGraphs:

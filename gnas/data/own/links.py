@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from gnas.data.benchmark import SPLIT_NAMES
-from gnas.data.encoding import Array, Place, format_count
+from gnas.data.encoding import Array, Place
 from gnas.data.own.options import LoadOptions
 from gnas.data.own.raw import RawGraphs, check_lengths, gather_attribute, read_link_labels
-from gnas.data.splits import fold_split, random_split
+from gnas.data.own.split import split_units
 from gnas.errors import InputError
+from gnas.printed import format_count
 
 TARGET = "link"
 ROUNDS = 100  # of drawing: in a graph that is almost complete, some negative pairs are not found
@@ -91,7 +92,7 @@ def _pairs_of_edges(raw: RawGraphs, options: LoadOptions, undirected: bool) -> R
     edges = np.flatnonzero(ends[0] != ends[1])
     _, first, unit = np.unique(_keys(raw, ends[:, edges], undirected), return_index=True, return_inverse=True)
     given = raw.row_split if options.reads_split else None
-    codes = _split_units(len(first), options) if given is None else given[edges[first]]
+    codes = split_units(len(first), options, options.fold) if given is None else given[edges[first]]
     of_edges = np.zeros(ends.shape[1], np.int8)
     of_edges[edges] = codes[unit.reshape(-1)]
     chosen = edges[first]
@@ -108,12 +109,6 @@ def _pairs_of_edges(raw: RawGraphs, options: LoadOptions, undirected: bool) -> R
         graph_split=None,
         reasons=(*raw.reasons, "link level as requested", f"split of edges: {how}; messages run over edges of train"),
     )
-
-
-def _split_units(count: int, options: LoadOptions) -> Array:
-    if options.folds is not None:
-        return fold_split(count, options.folds, options.fold, options.shares, options.seed)
-    return random_split(count, options.shares, options.seed)
 
 
 def _describe_split(options: LoadOptions) -> str:
@@ -133,7 +128,7 @@ def _split_pairs(raw: RawGraphs, options: LoadOptions, undirected: bool) -> RawG
         codes, how = raw.row_split, "as given"
     else:
         _, unit = np.unique(_keys(raw, raw.flat_pairs(), undirected), return_inverse=True)
-        codes, how = _split_units(int(unit.max()) + 1, options)[unit.reshape(-1)], _describe_split(options)
+        codes, how = split_units(int(unit.max()) + 1, options, options.fold)[unit.reshape(-1)], _describe_split(options)
     reason = f"split of pairs: {how}; messages run over no positive pair of val and test"
     raw = replace(raw, row_split=codes, graph_split=None, reasons=(*raw.reasons, reason))
     return _leave_out(raw, codes, undirected, "pairs of val and test")

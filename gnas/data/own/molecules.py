@@ -10,7 +10,7 @@ import numpy as np
 from gnas.data.atoms import ATOM_COLUMNS, BOND_COLUMNS, PLAIN_ATOMS, PLAIN_BONDS, AtomTable, featurise_smiles
 from gnas.data.cache import cached_by_texts
 from gnas.data.descriptors import compute_descriptors
-from gnas.data.encoding import Array, Column, Place, format_count, format_list
+from gnas.data.encoding import Array, Column, Place, format_list
 from gnas.data.own.csv import Table
 from gnas.data.own.graph_features import describe_unused, read_table_features
 from gnas.data.own.options import ReadOptions
@@ -18,6 +18,7 @@ from gnas.data.own.raw import RawGraphs
 from gnas.data.own.tables import TARGET, read_split_columns
 from gnas.data.smiles import Molecule, import_rdkit, parse_smiles
 from gnas.errors import InputError, choose
+from gnas.printed import format_count
 
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "mol", "structure", "molecule")
 SAMPLE = 20  # rows that are parsed to find the column of SMILES

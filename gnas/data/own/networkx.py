@@ -10,13 +10,13 @@ import numpy as np
 
 from gnas.data.encoding import Array, Place, format_list
 from gnas.data.own.graph_features import describe_unused, read_attribute_features
+from gnas.data.own.infer import MOST_CATEGORIES
 from gnas.data.own.options import ReadOptions
 from gnas.data.own.raw import RawGraphs, name_columns, place_within, read_groups, read_split_codes, to_array
 from gnas.errors import InputError
 
 Attributes = Mapping[Any, Any]
 RESERVED = ("pos", "split")
-MOST_CATEGORIES = 1000  # texts of a column
 
 
 def is_networkx(value: Any) -> bool:

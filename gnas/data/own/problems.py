@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sized
 import numpy as np
 
 from gnas.data.benchmark import SPLIT_NAMES
-from gnas.data.encoding import Array, format_count, format_list, is_descriptor
+from gnas.data.encoding import Array, format_list, is_descriptor
 from gnas.data.own.duplicates import find_duplicates
+from gnas.data.own.infer import find_known
 from gnas.data.own.raw import RawGraphs, codes_of_rows
 from gnas.graph import GraphSet
+from gnas.printed import format_count
 
 FEW_ROWS = 3  # of a class in a split
 FAR = 20  # robust standard deviations from the median
@@ -69,7 +71,7 @@ def _leaks(raw: RawGraphs) -> Iterator[str]:
     """Columns from which the target can be read off."""
     for what, values, name in _columns_of_rows(raw):
         for target, wanted in raw.targets.items():
-            filled = _filled(raw, wanted)
+            filled = find_known(wanted) & (True if raw.labelled is None else raw.labelled)
             if _tells(values[filled], wanted[filled]):
                 yield (
                     f"{what} column {name!r} tells the target {target!r} (a copy, or a line through it): the task is trivial; "
@@ -97,11 +99,6 @@ def _columns_of_rows(raw: RawGraphs) -> Iterator[tuple[str, Array, str]]:
             first = values[starts]
             if len(np.unique(first)) > 1 and (np.repeat(first, counts) == values).all():
                 yield what, first, name
-
-
-def _filled(raw: RawGraphs, values: Array) -> Array:
-    known = np.ones(len(values), bool) if values.dtype.kind != "f" else ~np.isnan(values)
-    return np.asarray(known if raw.labelled is None else known & raw.labelled)
 
 
 def _tells(column: Array, target: Array) -> bool:

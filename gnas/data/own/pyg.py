@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData, TemporalData
 from torch_geometric.data.data import BaseData
+from torch_geometric.data.hypergraph_data import HyperGraphData
 
 from gnas.data.benchmark import SPLIT_NAMES
 from gnas.data.encoding import Array, Place, format_list
@@ -191,21 +192,16 @@ def _name_unread(graphs: Sequence[Data], named: set[str]) -> tuple[str, ...]:
 
 def _all_data(graphs: Sequence[Any], place: Place) -> None:
     for i, graph in enumerate(graphs):
-        kind = next((name for name in HINTS if _is_a(graph, name)), "")
-        if kind or not isinstance(graph, Data):
-            hint = f"; {HINTS[kind]}" if kind else ""
+        hint = next((f"; {words}" for kind, words in HINTS.items() if isinstance(graph, kind)), "")
+        if hint or not isinstance(graph, Data):
             raise InputError(f"{place(i)}: a {type(graph).__name__} where a PyG Data was expected{hint}")
 
 
-HINTS = {  # kinds of graphs by the name of their class in PyG
-    "HeteroData": "merge its types of nodes and edges with to_homogeneous() first",
-    "TemporalData": "events in time are not supported; make one Data per period, with its edges in edge_index",
-    "HyperGraphData": "edges of more than two nodes are not supported; replace each by edges between pairs of its nodes",
+HINTS = {  # kinds of graphs that are not read
+    HeteroData: "merge its types of nodes and edges with to_homogeneous() first",
+    TemporalData: "events in time are not supported; make one Data per period, with its edges in edge_index",
+    HyperGraphData: "edges of more than two nodes are not supported; replace each by edges between pairs of its nodes",
 }
-
-
-def _is_a(graph: Any, name: str) -> bool:
-    return any(kind.__name__ == name for kind in type(graph).__mro__)
 
 
 def _edges(graph: Data, where: str) -> Array:

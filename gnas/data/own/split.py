@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnas.data.encoding import Array, format_count, format_list
+from gnas.data.encoding import Array, format_list
 from gnas.data.own.molecules import find_scaffolds
 from gnas.data.own.options import LoadOptions
 from gnas.data.own.raw import RawGraphs
@@ -23,6 +23,7 @@ from gnas.data.splits import (
     stratified_split,
 )
 from gnas.errors import InputError
+from gnas.printed import format_count
 
 FEWEST_GRAPHS = 3  # with fewer graphs, their nodes or edges are split instead
 ONE_CLASS = "a stratified split needs one target for each graph; set the data option split=random"
@@ -68,13 +69,11 @@ def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -
     strata = _find_strata(rule, raw, y, by_rows)
     groups = _find_groups(rule, raw, by_rows)
     at = used[first]
-    chosen = _split_units(
-        len(first), None if strata is None else strata[at], None if groups is None else groups[at], options
-    )
+    of_units = [None if values is None else values[at] for values in (strata, groups)]
     found = []
-    for one in chosen:
+    for fold in range(1, options.folds + 1) if options.folds is not None else (options.fold,):
         codes = np.full(len(rows) if by_rows else len(raw), -1, np.int8)
-        codes[used] = one[unit.reshape(-1)]
+        codes[used] = split_units(len(first), options, fold, *of_units)[unit.reshape(-1)]
         found.append(codes)
     how = _describe_rule(rule, strata, raw.level if by_rows else "graph", options)
     of_folds = () if options.folds is None else tuple(found)
@@ -128,15 +127,16 @@ def _find_groups(rule: SplitRule, raw: RawGraphs, by_rows: bool) -> Array | None
     return groups
 
 
-def _split_units(count: int, strata: Array | None, groups: Array | None, options: LoadOptions) -> list[Array]:
-    """The codes of each fold; without folds of the one split."""
-    shares, seed, folds = options.shares, options.seed, options.folds
-    if folds is not None:
-        numbers = range(1, folds + 1)
-        return [fold_split(count, folds, fold, shares, seed, strata=strata, groups=groups) for fold in numbers]
+def split_units(
+    count: int, options: LoadOptions, fold: int, strata: Array | None = None, groups: Array | None = None
+) -> Array:
+    """The split of each of ``count`` units; ``fold`` counts where the options ask for folds."""
+    shares, seed = options.shares, options.seed
+    if options.folds is not None:
+        return fold_split(count, options.folds, fold, shares, seed, strata=strata, groups=groups)
     if groups is not None:
-        return [group_split(groups, shares, seed)]
-    return [random_split(count, shares, seed) if strata is None else stratified_split(strata, shares, seed)]
+        return group_split(groups, shares, seed)
+    return random_split(count, shares, seed) if strata is None else stratified_split(strata, shares, seed)
 
 
 def _describe_rule(rule: SplitRule, strata: Array | None, what: str, options: LoadOptions) -> tuple[str, ...]:

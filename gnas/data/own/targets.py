@@ -10,7 +10,7 @@ from torch import Tensor
 from gnas.data.encoding import Encoding, format_list
 from gnas.errors import InputError
 from gnas.graph import GraphSet
-from gnas.model.metrics import DEFAULT_METRICS, METRICS, UNITS, compute_metric
+from gnas.model.metrics import DEFAULT_METRICS, METRIC_TABLE, METRICS, UNITS, compute_metric
 
 UNBALANCED = 0.25  # two classes are unbalanced if the smaller one has less than this share of train
 
@@ -79,11 +79,8 @@ def _check_defined(encoding: Encoding, folds: Sequence[Mapping[str, Tensor]], me
 
 
 def _name_fault(metric: str) -> str:
-    return (
-        f"which has fewer than {metric[5:]} negative pairs"
-        if metric.startswith("hits@")
-        else "whose targets are all equal"
-    )
+    least = METRIC_TABLE[metric].least_negative
+    return f"which has fewer than {least} negative pairs" if least else "whose targets are all equal"
 
 
 def compute_target_moments(y: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:

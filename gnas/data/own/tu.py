@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from gnas.data.encoding import Array, format_count, format_list
+from gnas.data.encoding import Array, format_list
 from gnas.data.own.csv import Table, read_numbers
 from gnas.data.own.graph_features import expand_names
 from gnas.data.own.options import ReadOptions
 from gnas.data.own.raw import RawGraphs
 from gnas.errors import InputError, choose
+from gnas.printed import format_count
 
 EDGES, GRAPHS = "A", "graph_indicator"
 COLUMNS = {  # the end of a file's name: whose rows it has, and the name of its columns

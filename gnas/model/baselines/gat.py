@@ -16,6 +16,8 @@ from gnas.model.edges import Edges
 from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
+SLOPE = 0.2  # of the scores below zero
+
 
 class GAT(Baseline):
     r"""Graph attention, ``heads`` heads of ``channels`` each.
@@ -69,7 +71,7 @@ class GAT(Baseline):
                 "source, target = edge_index",
                 f"z = self.linear({self.dropped('h')}).unflatten(1, ({heads}, -1))",
                 "score = (z * self.source).sum(dim=-1)[source] + (z * self.target).sum(dim=-1)[target]",
-                "weight = softmax(F.leaky_relu(score, 0.2), target, h.size(0))",
+                f"weight = softmax(F.leaky_relu(score, {SLOPE}), target, h.size(0))",
                 'out = receive(z[source] * weight[:, :, None], edge_index, h.size(0), "sum").flatten(1)',
                 "return h + F.elu(self.norm(out))",
             ),
@@ -79,9 +81,9 @@ class GAT(Baseline):
 class GATLayer(nn.Module):
     """Attention over incoming edges in several heads, batch norm, ELU, residual."""
 
-    def __init__(self, width: int, heads: int, dropout: float, slope: float = 0.2) -> None:
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
-        self.heads, self.dropout, self.slope = heads, dropout, slope
+        self.heads, self.dropout = heads, dropout
         self.linear = nn.Linear(width, width, bias=False)
         self.source = nn.Parameter(torch.empty(1, heads, width // heads))
         self.target = nn.Parameter(torch.empty(1, heads, width // heads))
@@ -97,7 +99,7 @@ class GATLayer(nn.Module):
         """Attention-weighted mean over senders; zeros without any."""
         heads = z.unflatten(1, (self.heads, -1))
         from_source, from_target = (heads * self.source).sum(-1), (heads * self.target).sum(-1)
-        score = F.leaky_relu(edges.at_sources(from_source) + edges.at_targets(from_target), self.slope)
+        score = F.leaky_relu(edges.at_sources(from_source) + edges.at_targets(from_target), SLOPE)
         # Softmax does not see a constant added at a node, so the largest score may go without a gradient.
         highest = aggregate(score.detach(), edges.incoming, "max")
         weight = torch.exp(score - edges.at_targets(highest))

@@ -80,12 +80,12 @@ class MoNet(Baseline):
 class MoNetLayer(nn.Module):
     """Gaussian-weighted sum over neighbours, batch norm, ReLU, residual, bias."""
 
-    def __init__(self, channels: int, dropout: float, kernels: int, coordinates: int = 2) -> None:
+    def __init__(self, channels: int, dropout: float, kernels: int) -> None:
         super().__init__()
         self.kernels, self.dropout = kernels, dropout
-        self.project = nn.Linear(2, coordinates)
-        self.mean = nn.Parameter(0.1 * torch.randn(kernels, coordinates))
-        self.inverse_sigma = nn.Parameter(torch.ones(kernels, coordinates))
+        self.project = nn.Linear(2, 2)
+        self.mean = nn.Parameter(0.1 * torch.randn(kernels, 2))
+        self.inverse_sigma = nn.Parameter(torch.ones(kernels, 2))
         self.linear = nn.Linear(channels, kernels * channels, bias=False)
         self.norm = BatchNorm(channels)
         self.bias = nn.Parameter(torch.zeros(channels))
