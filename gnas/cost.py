@@ -1,4 +1,4 @@
-"""What a search or a training will cost: seconds and memory, from coefficients measured on known machines.
+"""The time and memory of a search or a training, from coefficients that were measured on known machines.
 
 A step over a batch of N nodes and E edges, with a network of L cells and C channels, takes
 
@@ -6,7 +6,7 @@ A step over a batch of N nodes and E edges, with a network of L cells and C chan
     memory  m0 + L (m1 N C + m2 E + m3 C^2)
 
 t0 and t1 are the price of starting kernels, t2 that of passing over activations, t3 that of linear maps, t4 that of messages.
-That everything is linear in L, N and E is what the measured exponents say (docs/scale.md). ``benchmarks/growth.py --fit``
+The measured exponents say that everything is linear in L, N and E (docs/scale.md). ``benchmarks/growth.py --fit``
 writes the coefficients to ``costs.yaml`` beside this file.
 """
 
@@ -155,7 +155,7 @@ def name_hardware(device: torch.device) -> str:
 
 
 def find_machine(device: torch.device) -> tuple[Machine, bool]:
-    """What was measured of this machine, else the first with the same kind of device; and whether it is this one."""
+    """This machine if it was measured, else the first with the same kind of device; and whether it is this machine."""
     alike = [one for one in read_machines() if one.device == device.type]
     if not alike:
         known = ", ".join(one.name for one in read_machines())

@@ -26,7 +26,7 @@ from gnas.errors import InputError, RunError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_joined = False  # set by start(): a process group of the caller is not used for runs
+_joined = False  # set by join_processes: only then is a process group used for runs
 _norms_shared = False  # not a context variable: torch.compile cannot read one
 _AT_FIRST: ContextVar[bool] = ContextVar("_AT_FIRST", default=False)  # only the first process works, the others wait
 
@@ -226,7 +226,7 @@ def from_first(work: Callable[[], T]) -> T:
 
 
 def by_first(method: Callable[P, T]) -> Callable[P, T]:
-    """A method that only the first process runs; the others receive its result. Only the first touches the disk."""
+    """Make a method run in the first process alone, which writes the files; the others receive its result."""
 
     @functools.wraps(method)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:

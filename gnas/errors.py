@@ -59,7 +59,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def explain_memory(device: object, lower: str) -> Iterator[None]:
-    """Inside, running out of memory is an :class:`OutOfMemory` that says what to ``lower``; one from deeper inside stays."""
+    """Inside, running out of memory raises an :class:`OutOfMemory` that says what to ``lower``, unless it was raised already."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

@@ -44,7 +44,7 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException as error:
-        with contextlib.suppress(OSError):  # the first error is the one to tell
+        with contextlib.suppress(OSError):  # the first error is the one to raise
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno and error.filename is None:  # writing and flushing name no file
             error.filename = str(path)
@@ -53,7 +53,7 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """Copy a folder without its hidden files. An error is that of the first file that failed, not a list of all."""
+    """Copy a folder without its hidden files. If files fail, the error of the first one is raised."""
     failed: list[OSError] = []
 
     def copy(one: str, other: str) -> str:
@@ -219,7 +219,7 @@ def _check_size(size: int) -> None:
 
 
 class _Strict:
-    """What both loaders refuse: aliases (a few lines of them unfold without end), deep nesting, a key given twice."""
+    """Refuses aliases (a few lines of them unfold without end), deep nesting, and a key that occurs twice."""
 
     level = 0
 

@@ -268,7 +268,10 @@ class GraphSet:
         pos: Tensor | None = None,
         graph_attr: Tensor | None = None,
     ) -> GraphSet:
-        """Sort each graph's edges by (target, source) and store node numbers as small integers."""
+        """A set of graphs from flat tensors whose edges are in any order; see the class for the arguments.
+
+        The edges of each graph are sorted by (target, source), and node numbers are stored as small integers.
+        """
         node_ptr, edge_ptr = node_ptr.long(), edge_ptr.long()
         graph = torch.repeat_interleave(torch.arange(edge_ptr.numel() - 1), edge_ptr.diff())
         largest = int(node_ptr.diff().max()) if node_ptr.numel() > 1 else 0

@@ -28,7 +28,7 @@ BEAT = 10.0  # seconds between two changes of the file
 WATCH = 3 * BEAT  # a file that did not change for so long has no owner any more
 
 
-class Held(InputError):
+class LeaseHeld(InputError):
     """Another process holds what was asked for."""
 
 
@@ -42,7 +42,7 @@ class Slot(Protocol):
 
     @property
     def settle(self) -> float:
-        """Seconds after which two that created the file at once see who was the last."""
+        """Seconds to wait after a write: of two processes that write at once, both then see who was the last."""
         ...
 
     def read(self) -> bytes | None: ...
@@ -84,7 +84,7 @@ def read_holder(data: bytes | None) -> Holder | None:
 
 
 class Lease:
-    """A slot that this process holds until ``close``. A thread renews it."""
+    """A lock on a slot that this process holds until ``close``. A thread renews it."""
 
     def __init__(self, slot: Slot) -> None:
         self.slot, self.lost = slot, False
@@ -101,7 +101,7 @@ class Lease:
                 self.slot.remove(data)
             if self.slot.create(self._holder.to_bytes()) and self._is_mine():
                 return
-        raise Held(f"{self.slot.name}: another process is working here")
+        raise LeaseHeld(f"{self.slot.name}: another process is working here")
 
     def _is_mine(self) -> bool:
         """Whether the slot is still this one's a moment later: another process may have been about to write it."""
@@ -120,7 +120,7 @@ class Lease:
             )
             gone = not _changes(self.slot, data)
         if not gone:
-            raise Held(f"{self.slot.name}: {who} is working here; wait until it ends, or stop it")
+            raise LeaseHeld(f"{self.slot.name}: {who} is working here; wait until it ends, or stop it")
 
     def _renew(self) -> None:
         while not self.lost and not self._over.wait(BEAT):
@@ -157,7 +157,7 @@ def wait_for_lease(slot: Slot) -> Lease:
     while True:
         try:
             return Lease(slot)
-        except Held:
+        except LeaseHeld:
             time.sleep(0.2)
 
 

@@ -1,6 +1,6 @@
-"""Parts of other packages: an entry point in their ``pyproject.toml`` makes a part known by name.
+"""Parts of other packages, which an entry point in their ``pyproject.toml`` makes known by name.
 
-A strategy, for instance, from a package that is not imported before the name is used::
+For example a strategy, whose package is imported when the name is used::
 
     [project.entry-points."gnas.strategies"]
     greedy = "my_package.greedy:Greedy"

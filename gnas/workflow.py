@@ -48,7 +48,7 @@ WIDTHS = 4
 
 @dataclass(frozen=True)
 class Discovery:
-    """What the main job gives: the network found, how it was found, and how it compares."""
+    """The result of the main job: the search, with the network that was found, and the leaderboard."""
 
     folder: Path
     search: SearchResult
@@ -70,7 +70,7 @@ def train_config(settings: Settings, patience: int = PATIENCE) -> TrainConfig:
 
 
 def strategy_from_settings(settings: Settings, name: str | None = None) -> SearchStrategy:
-    """The strategy these settings ask for, or another one of a name with what they tell it."""
+    """The strategy of these settings, or the one called ``name`` with the options that the settings have for it."""
     name = name or settings.search.strategy
     for other, _ in settings.search.named_options():
         check_plugin(other, STRATEGIES, "gnas.strategies", "strategy")
@@ -91,7 +91,7 @@ def job_stages(settings: Settings) -> list[Stage]:
 
 
 def with_chosen_output(architecture: Architecture, settings: Settings) -> Architecture:
-    """What is built of what was found: the same links, and the output the settings ask for."""
+    """The architecture with the output nodes that the settings name. The links stay the same."""
     return architecture.with_output(settings.training.output) if settings.training.output else architecture
 
 
@@ -106,7 +106,7 @@ def make_candidate(
 
 
 def check_budget(benchmark: Benchmark, settings: Settings) -> None:
-    """Refuse a budget that the lightest network of the space exceeds: found out after the search, it would be lost."""
+    """Refuse a budget that the lightest network of the space exceeds. An error after the search would be too late."""
     budget, cells = settings.training.budget, settings.space.cells
     if not budget or settings.search.strategy == "graphnas":  # which chooses widths itself
         return
@@ -132,7 +132,18 @@ def make_baseline_candidate(
     channels: int | None = None,
     dropout: float = 0.0,
 ) -> Candidate:
-    """A baseline as an entry of a comparison: of this width, or as wide as ``budget`` weights allow, or at its usual size."""
+    """A baseline as an entry of a comparison.
+
+    Args:
+        name: The name of the baseline.
+        benchmark: The data.
+        num_layers: Number of layers.
+        budget: The network is as wide as this number of weights allows.
+        channels: The width. Without ``channels`` and ``budget`` it is the usual one of the depth.
+        dropout: The dropout rate.
+    >>> make_baseline_candidate("gcn", benchmark, num_layers=4).depth  # doctest: +SKIP
+    4
+    """
     options = usual_options(name, benchmark.task, dropout)
     return Candidate(name, HandMade(name, num_layers, channels, budget, options), dropout=dropout)
 
@@ -241,7 +252,7 @@ def train_and_rank(
     device: torch.device | str = "cpu",
     **how: Any,
 ) -> Leaderboard:
-    """Train or collect these networks in the folder of a run, and rank them; with an ensemble if the settings want one.
+    """Train these networks in the folder of a run, or reuse their trainings, and rank them with the ensemble, if any.
 
     Args:
         run: The run.
@@ -362,7 +373,7 @@ def summarise_data(benchmark: Benchmark) -> Record:
 
 
 def list_versions(device: torch.device | str) -> dict[str, str]:
-    """What a run was made with."""
+    """The versions of the packages, and the device, that a run uses."""
     kind = torch.device(device)
     name = torch.cuda.get_device_name(kind) if kind.type == "cuda" else "CPU"
     return {**package_versions("gnas", "torch", "torch-geometric", "numpy"), "device": name}

@@ -19,9 +19,9 @@ from gnas import leases
 from gnas.errors import RunError
 from gnas.leases import (
     FileSlot,
-    Held,
     Holder,
     Lease,
+    LeaseHeld,
     Owner,
     read_holder,
     read_owner,
@@ -72,7 +72,7 @@ def test_owners_are_known_by_more_than_a_number(ended: Owner) -> None:
 def test_one_holder_at_a_time(slot: FileSlot) -> None:
     first = Lease(slot)
     assert slot.is_held()
-    with pytest.raises(Held, match=f"{slot.path.parent}: process {os.getpid()} on .* is working here; wait until"):
+    with pytest.raises(LeaseHeld, match=f"{slot.path.parent}: process {os.getpid()} on .* is working here; wait until"):
         Lease(slot)
     first.close()
     assert not slot.is_held()
@@ -117,7 +117,7 @@ def living(slot: FileSlot) -> Iterator[None]:
 @pytest.mark.filterwarnings("ignore:.*worked here")
 def test_a_living_owner_elsewhere_keeps_it_whatever_the_clocks_say(slot: FileSlot) -> None:
     os.utime(slot.path, (0, 0))
-    with pytest.raises(Held, match="on another is working here"):
+    with pytest.raises(LeaseHeld, match="on another is working here"):
         Lease(slot)
 
 
@@ -161,7 +161,7 @@ def test_of_many_that_start_at_once_one_holds_it(slot: FileSlot, ended: Owner) -
 
     def take() -> None:
         start.wait()
-        with contextlib.suppress(Held):
+        with contextlib.suppress(LeaseHeld):
             won.append(Lease(slot))
 
     threads = [threading.Thread(target=take) for _ in range(8)]

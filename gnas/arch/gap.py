@@ -150,20 +150,20 @@ def parse(text: str) -> Tree:
     >>> gnas.gap.parse("[identity | dense(sum(dense))]").operations[1:]
     ('identity', 'dense', 'sum', 'dense')
     """
-    reader, sprout = _Reader(text), _Sprout()
+    reader, tree = _Reader(text), _TreeBuilder()
     bracketed = reader.accept(r"\[")
     while True:
         position = reader.position
         steps = reader.branch()
         with name_place(f"formula position {position}"):
-            sprout.add(steps)
+            tree.add(steps)
         if not (bracketed and reader.accept(r"\|")):
             break
     if bracketed and not reader.accept("]"):
         reader.fail("(, | or ]")
     if reader.tokens:
         reader.fail("the end; several branches need brackets, [a | b]")
-    return Tree(tuple(sprout.parents), tuple(sprout.operations), tuple(sprout.outputs))
+    return Tree(tuple(tree.parents), tuple(tree.operations), tuple(tree.outputs))
 
 
 class _Reader:
@@ -223,7 +223,7 @@ def _join_messages(steps: list[Step]) -> tuple[Step, ...]:
     return tuple(joined)
 
 
-class _Sprout:
+class _TreeBuilder:
     """A tree under construction, branch by branch."""
 
     def __init__(self) -> None:

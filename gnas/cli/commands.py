@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from gnas.cli.group import Guarded
+from gnas.cli.group import GuardedGroup
 from gnas.cli.options import (
     NETWORK,
     OPTIONS,
@@ -35,7 +35,7 @@ def format_examples(*lines: str) -> str:
     return "\n\n".join(("Examples:" if len(lines) > 1 else "Example:", *(f"  $ {line}" for line in lines)))
 
 
-def group(name: str, help: str, *examples: str) -> typer.Typer:
+def make_group(name: str, help: str, *examples: str) -> typer.Typer:
     """A command that has commands of its own. Without one it prints its help."""
     inner = typer.Typer(name=name, help=help, epilog=format_examples(*examples), invoke_without_command=True)
 
@@ -47,7 +47,7 @@ def group(name: str, help: str, *examples: str) -> typer.Typer:
     return inner
 
 
-def command(
+def add_command(
     app: typer.Typer,
     name: str,
     function: str,
@@ -88,7 +88,7 @@ SOURCE, WORKERS = "data_root device", "on gpus_per_job sync"
 FOLDER = "deterministic out resume force track"
 
 app = typer.Typer(
-    cls=Guarded,
+    cls=GuardedGroup,
     help="Find a graph neural network, and its depth, for your graphs.",
     epilog=format_examples("gnas search cluster-mini", "gnas doctor"),
     invoke_without_command=True,
@@ -98,7 +98,7 @@ app = typer.Typer(
 
 # -- jobs ----------------------------------------------------------------------------------------------------------------
 
-command(
+add_command(
     app,
     "search",
     "gnas.cli.search.search",
@@ -111,7 +111,7 @@ command(
     "gnas search zinc --preset paper --device cuda --out runs/zinc",
 )
 
-command(
+add_command(
     app,
     "train",
     "gnas.cli.train.train",
@@ -127,15 +127,15 @@ command(
             "FILE|NAME",
             "A genotype file, a run folder, or one that comes with gnas, such as zinc-12, trained as it was for our results.",
         ),
-        "formula": texts("TEXT", "A formula for all cells; repeated, one for each."),
+        "formula": texts("TEXT", "A formula for all cells; repeat the option for one formula per cell."),
         "baseline": text(
             "NAME", "A hand-made network: mlp, gcn, gin, graphsage, gat, gatedgcn, monet, or that of a plugin."
         ),
-        **panel(NETWORK, seed=number("Of the training, where it is one.", min=0)),
+        **panel(NETWORK, seed=number("Seed of a single training.", min=0)),
     },
 )
 
-command(
+add_command(
     app,
     "depth",
     "gnas.cli.depth.depth",
@@ -147,19 +147,19 @@ command(
     own=panel(
         NETWORK,
         cells=number("Cells to begin with. Default: half of the graphs' diameter.", min=1),
-        limit=number("Most cells to search with. Default: 24.", min=1),
-        rounds=number("Most rounds. Default: 10.", min=1),
+        limit=number("Largest number of cells to search with. Default: 24.", min=1),
+        rounds=number("Largest number of rounds. Default: 10.", min=1),
         epochs=number("Epochs of each search.", "--epochs", "--search-epochs", min=1),
     ),
 )
 
-command(
+add_command(
     app,
     "compare",
     "gnas.cli.compare.compare",
     "dataset baselines found strategies budget_epochs trial_epochs derivations preset settings seeds cells channels epochs "
     f"batch budget ensemble change target data folds {SOURCE} {WORKERS} {FOLDER}",
-    """Train networks by the same protocol, seeds and number of weights, and rank them; what is trained is collected.
+    """Train networks by the same protocol, seeds and number of weights, and rank them. Finished trainings are reused.
 
     Hand-made networks are as deep and have as many weights as the first found one; without one, the benchmark's size.
     With --strategies, ways to search are compared instead: the best network so far against what it has cost.
@@ -198,7 +198,7 @@ MODEL = {
     "skip_bad": switch("Leave out SMILES that do not parse, or with atoms the network never saw."),
 }
 
-command(
+add_command(
     app,
     "predict",
     "gnas.cli.predict.predict",
@@ -210,7 +210,7 @@ command(
     own={**MODEL, "out": path("FILE", "The CSV file to write.", "--out", "-o", default=Path("predictions.csv"))},
 )
 
-command(
+add_command(
     app,
     "evaluate",
     "gnas.cli.predict.evaluate",
@@ -222,7 +222,7 @@ command(
     own={**MODEL, "data": argument(str, "DATA", "Labelled graphs in the form the network was trained on.")},
 )
 
-command(
+add_command(
     app,
     "explain",
     "gnas.cli.predict.explain",
@@ -246,7 +246,7 @@ command(
     },
 )
 
-command(
+add_command(
     app,
     "export",
     "gnas.cli.predict.export",
@@ -269,7 +269,7 @@ command(
 
 # -- pages and pictures --------------------------------------------------------------------------------------------------
 
-command(
+add_command(
     app,
     "report",
     "gnas.cli.report.report",
@@ -286,7 +286,7 @@ command(
     },
 )
 
-command(
+add_command(
     app,
     "watch",
     "gnas.cli.report.watch",
@@ -304,12 +304,12 @@ command(
     },
 )
 
-command(
+add_command(
     app,
     "draw",
     "gnas.cli.report.draw",
     "what formula out title race overwrite",
-    "Draw a found architecture: three levels a cell, a colour an operation, dead branches faded, the formula below.",
+    "Draw an architecture: each cell in three levels, a colour per operation, unused branches faded, the formula below.",
     "gnas draw runs/cluster-mini-single-level-seed0",
     "gnas draw genotype.yaml -o architecture.png",
     "gnas draw runs/molecules-race-seed0 --race -o race.svg",
@@ -322,16 +322,16 @@ command(
             default=None,
             show_default=False,
         ),
-        "formula": texts("TEXT", "Draw a formula instead; repeated, one for each cell."),
+        "formula": texts("TEXT", "Draw a formula instead; repeat the option for one formula per cell."),
         "out": path("FILE", "A .svg or .png file. Default: RUN/genotype.svg, or FILE.svg.", "--out", "-o"),
-        "title": text("TEXT", "Above the drawing.", default=""),
+        "title": text("TEXT", "Words above the drawing.", default=""),
         "race": switch("Draw the race of a run as an animated .svg file."),
     },
 )
 
 # -- the paper -----------------------------------------------------------------------------------------------------------
 
-command(
+add_command(
     app,
     "reproduce",
     "gnas.cli.reproduce.reproduce",
@@ -378,14 +378,14 @@ command(
 
 BENCHMARK = {
     "name": argument(str, "NAME", "A benchmark; 'gnas data list' shows them."),
-    "seed": number("Of what is random in the data.", default=0, min=0),
+    "seed": number("Seed of the random choices in the data.", default=0, min=0),
 }
 OWN_DATA = {
     "dataset": argument(str, "DATA", "A benchmark's name, or the path of your own data."),
-    "seed": number("Of what is random in the data.", min=0),
+    "seed": number("Seed of the random choices in the data.", min=0),
 }
 
-data_app = group(
+data_app = make_group(
     "data",
     "List, prepare, check and pack benchmarks and your own graphs.",
     "gnas data list",
@@ -393,7 +393,7 @@ data_app = group(
     "gnas data check zinc",
 )
 
-command(
+add_command(
     data_app,
     "list",
     "gnas.cli.data.list_data",
@@ -403,7 +403,7 @@ command(
     "gnas data list --data-root /data --json",
 )
 
-command(
+add_command(
     data_app,
     "show",
     "gnas.cli.data.show_data",
@@ -414,7 +414,7 @@ command(
     own=OWN_DATA,
 )
 
-command(
+add_command(
     data_app,
     "prepare",
     "gnas.cli.data.prepare_data",
@@ -428,7 +428,7 @@ command(
     },
 )
 
-command(
+add_command(
     data_app,
     "check",
     "gnas.cli.data.check_data",
@@ -438,7 +438,7 @@ command(
     own=BENCHMARK,
 )
 
-command(
+add_command(
     data_app,
     "pack",
     "gnas.cli.data.pack_data",
@@ -455,12 +455,12 @@ app.add_typer(data_app)
 
 # -- runs and the machine ------------------------------------------------------------------------------------------------
 
-command(
+add_command(
     app,
     "doctor",
     "gnas.cli.doctor.doctor",
     "dataset preset strategy cells channels search_epochs epochs batch seeds device target data data_root",
-    """Say what this installation has and would use, and what is wrong with it; exit code 1 if something is.
+    """Show what this installation has and would use, and what is wrong with it. The exit code is 1 if something is wrong.
 
     With a dataset: how long a search and its trainings would take there, and what memory they need.
     """,
@@ -474,14 +474,14 @@ command(
     },
 )
 
-runs_app = group(
+runs_app = make_group(
     "runs",
     "List, show and delete run folders.",
     "gnas runs list",
     "gnas runs show runs/cluster-mini-single-level-seed0",
 )
 
-command(
+add_command(
     runs_app,
     "list",
     "gnas.cli.runs.list_all",
@@ -492,7 +492,7 @@ command(
     own={"root": argument(Path, "ROOT", "Folder to look in, some levels deep.", default=Path("runs"))},
 )
 
-command(
+add_command(
     runs_app,
     "show",
     "gnas.cli.runs.show_run",
@@ -501,7 +501,7 @@ command(
     "gnas runs show runs/cluster-mini-single-level-seed0",
 )
 
-command(
+add_command(
     runs_app,
     "delete",
     "gnas.cli.runs.delete_run",

@@ -23,16 +23,18 @@ def compare(options: Options, screen: Screen) -> None:
     for path in options.found or ():
         read_network(path)  # a wrong one is said before the data are loaded
     names = () if options.strategies is None else searches.strategy_names(options.strategies)
-    asked = searches.Asked(names, options.budget_epochs, options.trial_epochs, options.derivations)
+    requested = searches.StrategyOptions(names, options.budget_epochs, options.trial_epochs, options.derivations)
     if options.strategies is not None:
         searches.refuse_options(options, "found", "baselines", "epochs", "folds", "ensemble")
     prepared = prepare_run("compare", with_folds(options), name=("strategies" if names else "compare",))
-    asked = asked.with_saved(prepared.saved_options.get("strategies"))
-    if not asked.names:
+    requested = requested.with_saved(prepared.saved_options.get("strategies"))
+    if not requested.names:
         searches.refuse_options(options, *searches.OWN)
     with open_workers(prepared, options) as prepared:
-        if asked.names:
-            searches.run_strategies(prepared, asked, usual_seeds=options.seeds is None and not prepared.saved_options)
+        if requested.names:
+            searches.run_strategies(
+                prepared, requested, usual_seeds=options.seeds is None and not prepared.saved_options
+            )
         else:
             run_compare(prepared, options.found or [], layers=options.cells, data_root=options.data_root)
 
@@ -77,7 +79,7 @@ def collect_candidates(
 
 
 def run_compare(prepared: PreparedRun, found_in: list[Path], layers: int | None, data_root: Path | None) -> None:
-    """Train or collect, rank, keep and print; on each fold if there are several."""
+    """Train the networks, or reuse their trainings. Rank, save and print them; with folds, on each fold."""
     if not (found_in or prepared.settings.training.baselines):
         raise InputError("nothing to compare: name --baselines or --found")
     if count_folds(prepared.settings):

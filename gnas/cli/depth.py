@@ -13,7 +13,7 @@ from gnas.strategies import search_stages
 from gnas.strategies.depth import REASONS, average_diameter, search_depth
 from gnas.workflow import strategy_from_settings, summarise_data
 
-USUAL = {"start": None, "limit": 24, "rounds": 10}  # where nothing is said; start: half of the graphs' diameter
+USUAL = {"start": None, "limit": 24, "rounds": 10}  # the defaults; start: half of the graphs' diameter
 
 
 def depth(options: Options, screen: Screen) -> None:
@@ -21,8 +21,8 @@ def depth(options: Options, screen: Screen) -> None:
     given = {key: options[key] for key in ("strategy", "seed", "channels")}
     given |= {"search_epochs": options.epochs, "search_batch": options.batch}
     prepared = prepare_run("depth", options, given, ("depth", "{strategy}", "seed{seed}"))
-    asked = {"start": options.cells, "limit": options.limit, "rounds": options.rounds}
-    bounds = {name: asked[name] or _saved(prepared, name) or usual for name, usual in USUAL.items()}
+    requested = {"start": options.cells, "limit": options.limit, "rounds": options.rounds}
+    bounds = {name: requested[name] or _saved(prepared, name) or usual for name, usual in USUAL.items()}
     with open_workers(prepared, options) as prepared:
         run_depth(prepared, bounds)
 
@@ -34,15 +34,15 @@ def _saved(prepared: PreparedRun, name: str) -> int | None:
 
 
 def run_depth(prepared: PreparedRun, bounds: dict[str, int | None]) -> None:
-    """Search the depth, and what is printed of it."""
+    """Search the depth and print the result."""
     screen, settings, benchmark = prepared.screen, prepared.settings, prepared.benchmark
     chosen = strategy_from_settings(settings)
     prepared.lock_folder(**bounds)
     write_json(prepared.folder / "data.json", summarise_data(benchmark))
     diameter = None
     if bounds["start"] is None:
-        with count_progress(screen, benchmark.name) as tell:
-            diameter = average_diameter(benchmark.train, seed=settings.search.seed, on_progress=tell)
+        with count_progress(screen, benchmark.name) as on_progress:
+            diameter = average_diameter(benchmark.train, seed=settings.search.seed, on_progress=on_progress)
     with job_progress(prepared, search_stages(chosen, "round-1")) as how:
         result = search_depth(
             benchmark,

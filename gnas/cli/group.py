@@ -1,4 +1,4 @@
-"""The door of every command: an error is one line and an exit code, never a traceback."""
+"""How every command ends: an error is one line and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ FAILED, WRONG_USE, STOPPED = 1, 2, 130
 _UsageError: Any = typer.BadParameter.__mro__[1]  # of the click that typer carries, or of click itself
 
 COMMAND: ContextVar[tuple[str, ...]] = ContextVar("COMMAND", default=())  # the words of the command under way
-BEGAN: ContextVar[float | None] = ContextVar("BEGAN", default=None)  # when it began (time.monotonic)
+STARTED: ContextVar[float | None] = ContextVar("STARTED", default=None)  # when it began (time.monotonic)
 
 
-class Guarded(TyperGroup):
-    """Commands under one guard, however they are started: ``gnas``, ``python -m gnas``, or a test's runner."""
+class GuardedGroup(TyperGroup):
+    """Commands whose errors become one line, however they are started: ``gnas``, ``python -m gnas`` or a test."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         argv = list(sys.argv[1:] if args is None else args)
         extra["prog_name"] = "gnas"
         COMMAND.set(tuple(argv))
-        BEGAN.set(time.monotonic())
-        code = run_guarded(lambda: super(Guarded, self).main(argv, standalone_mode=False, **extra), argv)
+        STARTED.set(time.monotonic())
+        code = run_guarded(lambda: super(GuardedGroup, self).main(argv, standalone_mode=False, **extra), argv)
         return sys.exit(code) if standalone_mode else code
 
 
 def run_guarded(call: Callable[[], Any], argv: Sequence[str]) -> int:
-    """Call, and turn whatever happens into an exit code; what to say about it goes to standard error."""
+    """Call, and return the exit code. An error is explained on standard error."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character gets a question mark, not a crash
@@ -146,7 +146,7 @@ def show_warning(
     *,
     shown: set[str],
 ) -> None:
-    """A warning of ours, or one about the GPU, as one line, once; those of other libraries are their authors' business."""
+    """Print a warning of gnas, or one about the GPU, as one line and once. Those of other libraries are not shown."""
     text = " ".join(str(message).split())
     ours = Path(__file__).parents[1] in Path(filename).resolve().parents
     if text not in shown and (ours or "CUDA" in text or "NVIDIA" in text):

@@ -28,7 +28,7 @@ from gnas.workflow import train_and_rank, write_data
 
 @contextlib.contextmanager
 def job_progress(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[dict[str, Any]]:
-    """Inside, a job runs: Ctrl-C ends it after the step, a second one at once.
+    """Inside, a job runs. Ctrl-C ends it after the current step, a second Ctrl-C at once.
 
     The value holds the arguments that every job takes: ``device``, ``on_epoch``, ``should_stop`` and ``runner``.
     """
@@ -120,7 +120,7 @@ def training_run(prepared: PreparedRun, job: str, **more: Any) -> Run:
 
 
 def run_training(prepared: PreparedRun, run: Run, entries: Sequence[Candidate]) -> Leaderboard:
-    """Train or collect these networks in the folder of ``run``, and keep how they rank."""
+    """Train these networks in the folder of ``run``, or reuse their trainings, and save their leaderboard."""
     training = prepared.settings.training
     plan = train_stages([entry.name for entry in entries], training.epochs, len(training.seeds))
     with job_progress(prepared, plan) as how:

@@ -1,4 +1,4 @@
-"""Networks a user names: a genotype file, a run folder, a formula, a baseline; and trainings they already have."""
+"""Networks that a user names (a genotype file, a run folder, a formula), and the trainings that they already have."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_formula(texts: Sequence[str], num_cells: int | None) -> Genotype:
 
 
 def run_settings(folder: Path, otherwise: Settings) -> Settings:
-    """The settings a run's network was built with, as far as its config.yaml tells them."""
+    """The settings that a run's network was built with. Those that its config.yaml lacks are those of ``otherwise``."""
     config = Run(folder).config if folder.is_dir() else {}
     values = {name: config_value(config, name) for name in ("space.channels", "training.dropout", "training.budget")}
     return otherwise.changed({name: value for name, value in values.items() if value is not None})

@@ -119,7 +119,7 @@ OPTIONS = {
         ),
         sample_neighbors=text(
             "10,5",
-            "Neighbours drawn a hop, for a graph too large to be computed whole (-1: all), or none. Default: 10,5 where it is.",
+            "Neighbours to sample per hop of a graph too large to compute whole (-1: all), or none. Default: 10,5 there.",
         ),
     ),
     **panel(
@@ -138,18 +138,19 @@ OPTIONS = {
             "NAME",
             "race, single-level, darts1, darts2, random, evolution, graphnas. Default: race; single-level in the preset paper.",
         ),
-        seed=number("Of the search. Default: 0.", min=0),
-        seeds=text("41,95,...", "Of the trainings: each network, each seed."),
+        seed=number("Seed of the search. Default: 0.", min=0),
+        seeds=text("41,95,...", "Seeds of the trainings: each network is trained from each seed."),
         cells=number("Cells (layers) of the network.", min=1),
         channels=number("Width of the network.", min=1),
         budget=number("Weights of the trained networks: widths are chosen to fit.", min=0),
-        search_epochs=number("Epochs of the search (of each trial, by trials).", min=1),
+        search_epochs=number("Epochs of the search, or of each trial.", min=1),
         searches=number(
-            "Searches, from seeds in a row: what each finds is trained briefly, validation chooses.", min=1
+            "Number of searches, from consecutive seeds. Each result is trained briefly; the best on validation is used.",
+            min=1,
         ),
         time_limit=text(
             "10m",
-            "How long a race may take in all, such as 90s, 10m or 1h30m; strategies by trials start none after it.",
+            "Time limit of a race, such as 90s, 10m or 1h30m. Other strategies by trials start no trial after it.",
             "--time",
         ),
         trials=number("Networks to try, for race and other strategies by trials.", min=1),
@@ -158,19 +159,18 @@ OPTIONS = {
             metavar="K",
             min=0,
         ),
-        epochs=number("Epochs of a training, at most.", min=1),
+        epochs=number("Largest number of epochs of a training.", min=1),
         batch=number("Graphs in a batch.", min=1),
         baselines=text("NAMES", "Hand-made networks to compare with: gcn,gin,... or all or none."),
     ),
     **panel(
         PLACE,
         device=text("NAME", "cpu, cuda, cuda:1, ... Default: cuda if there is one."),
-        sync_bn=switch(
-            "Of several processes (torchrun): batch norm over the nodes of all of them, as one process would."
-        ),
-        deterministic=switch("Bit for bit the same on a GPU too, and with any number of threads; slower."),
+        sync_bn=switch("With torchrun: batch norm over the nodes of all processes, as in a single process."),
+        deterministic=switch("The same bits in every run, also on a GPU and with any number of threads; slower."),
         on=text(
-            "WHERE", "Who does the runs: here (default), local:N (N processes of this machine) or ray (a Ray cluster)."
+            "WHERE",
+            "Where runs are computed: here (default), local:N (N processes of this machine) or ray (a Ray cluster).",
         ),
         gpus_per_job=Option(
             float | None,
@@ -180,7 +180,7 @@ OPTIONS = {
         ),
         sync=text(
             "URL",
-            "Keep the run folder at this fsspec URL too (s3://..., file://...), for workers that do not share a disk.",
+            "Copy the run folder to this fsspec URL too (s3://..., file://...), for workers that do not share a disk.",
         ),
         out=path("DIR", "Run folder. Default: a name under runs/."),
         resume=switch("Resume the run in the folder, with its settings."),

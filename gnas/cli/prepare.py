@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from gnas import distributed
-from gnas.cli.group import BEGAN, COMMAND, as_typed
+from gnas.cli.group import COMMAND, STARTED, as_typed
 from gnas.cli.progress import count_progress
 from gnas.cli.screen import Screen
 from gnas.cli.settings import check_settings, data_options, resolve_settings, setting_options, usual_preset
@@ -81,7 +81,7 @@ def prepare_run(
         name: words after the dataset in the folder's default name; ``{strategy}`` and ``{seed}`` are filled in.
         recipe: a file of settings, for a new run with neither ``--preset`` nor ``--settings``.
     """
-    started = BEGAN.get() or time.monotonic()  # torch is imported after the command began, which takes seconds
+    started = STARTED.get() or time.monotonic()  # torch is imported after the command began, which takes seconds
     check_workers(options)
     dataset, device = str(options["dataset"]), choose_device(options["device"], options["deterministic"])
     first = join_processes(job, device)

@@ -46,7 +46,7 @@ def resolve_settings(
     """The settings of a command.
 
     Args:
-        usual: the preset where nothing names one.
+        usual: the default preset.
         preset: that of ``--preset``.
         file: that of ``--settings``, or a recipe.
         saved: the settings of the run that is resumed.

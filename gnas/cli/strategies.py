@@ -28,23 +28,23 @@ OWN = ("budget_epochs", "trial_epochs", "derivations")  # the options that only 
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the command line says of a comparison of strategies; None: not said."""
+class StrategyOptions:
+    """The options of a comparison of strategies; None: not given."""
 
     names: Sequence[str]
     epochs: int | None = None
     trial_epochs: int | None = None
     derivations: int | None = None
 
-    def with_saved(self, saved: Any) -> Asked:
-        """What is not said is as it was when the run began."""
+    def with_saved(self, saved: Any) -> StrategyOptions:
+        """These options. Those that are not given have the values that the run was started with."""
         before: Mapping[str, Any] = saved if isinstance(saved, Mapping) else {}
         names = before.get("names") or ()
         numbers = {key: str(before.get(key)) for key in ("epochs", "trial_epochs", "derivations")}
         known = {key: int(text) for key, text in numbers.items() if text.isdigit()}
         said = {key: value for key, value in asdict(self).items() if value}
         merged: dict[str, Any] = {"names": tuple(map(str, names)), **known, **said}
-        return Asked(**merged)
+        return StrategyOptions(**merged)
 
 
 def refuse_options(options: Options, *names: str) -> None:
@@ -62,10 +62,10 @@ def strategy_names(text: str) -> tuple[str, ...]:
     return tuple(check_plugin(name, STRATEGIES, "gnas.strategies", "strategy") for name in names)
 
 
-def search_budget(settings: Settings, asked: Asked) -> SearchBudget:
+def search_budget(settings: Settings, requested: StrategyOptions) -> SearchBudget:
     """The requested budget; by default gradient strategies can search as long as the settings say."""
-    each, count = asked.trial_epochs or TRIAL_EPOCHS, asked.derivations or DERIVATIONS
-    epochs = asked.epochs or settings.search.epochs + each * count
+    each, count = requested.trial_epochs or TRIAL_EPOCHS, requested.derivations or DERIVATIONS
+    epochs = requested.epochs or settings.search.epochs + each * count
     return SearchBudget(
         epochs, each, count, settings.training.batch_size, settings.training.lr, max_weights=settings.training.budget
     )
@@ -84,16 +84,16 @@ def make_strategies(names: Sequence[str], settings: Settings, budget: SearchBudg
     return found
 
 
-def run_strategies(prepared: PreparedRun, asked: Asked, usual_seeds: bool) -> None:
-    """Search by every strategy from every seed, keep the points, draw and print them."""
+def run_strategies(prepared: PreparedRun, requested: StrategyOptions, usual_seeds: bool) -> None:
+    """Search by every strategy from every seed. Save, draw and print the points."""
     if usual_seeds:
         prepared = replace(prepared, settings=prepared.settings.changed({"seeds": SEEDS}))
     screen, settings, benchmark = prepared.screen, prepared.settings, prepared.benchmark
     split, task = (benchmark.train, benchmark.val), benchmark.task
     problem = SearchProblem(*split, task, settings.space.search_space(), settings.space.channels, settings.space.cells)
-    budget = search_budget(settings, asked).for_problem(problem)
-    strategies = make_strategies(asked.names, settings, budget)
-    prepared.lock_folder(strategies={**asdict(asked), "names": list(asked.names)})
+    budget = search_budget(settings, requested).for_problem(problem)
+    strategies = make_strategies(requested.names, settings, budget)
+    prepared.lock_folder(strategies={**asdict(requested), "names": list(requested.names)})
     config = {
         "job": "compare",
         **benchmark.identity,

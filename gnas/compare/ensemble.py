@@ -52,7 +52,7 @@ GAIN = 1e-9  # a smaller gain is rounding
 
 
 @dataclass(frozen=True)
-class Trained:
+class LibraryNetwork:
     """A trained network that an ensemble may choose: one of the leaderboard, or a candidate of a race."""
 
     name: str
@@ -150,7 +150,7 @@ def _make_row(
 # -- what there is to choose from ------------------------------------------------------------------------------------
 
 
-def list_trained(folder: Path, names: Sequence[str]) -> list[Trained]:
+def list_trained(folder: Path, names: Sequence[str]) -> list[LibraryNetwork]:
     """The networks of a run that are trained and can be built again, all seeds."""
     found = []
     for name in names:
@@ -159,11 +159,11 @@ def list_trained(folder: Path, names: Sequence[str]) -> list[Trained]:
         for seed, place in list_trainings(folder, name).items():
             if is_finished(place) and (place / MODEL).is_file() and find_model(place).description["kind"] != "own":
                 result = Run(place).read_json("result")
-                found.append(Trained(name, seed, result["epochs"], result["seconds"], _loader(place)))
+                found.append(LibraryNetwork(name, seed, result["epochs"], result["seconds"], _loader(place)))
     return found
 
 
-def list_raced(folder: Path, search: SearchResult, benchmark: Benchmark, seed: int) -> list[Trained]:
+def list_raced(folder: Path, search: SearchResult, benchmark: Benchmark, seed: int) -> list[LibraryNetwork]:
     """The candidates of a race whose trainings are kept, without those that are trained networks of the run."""
     from gnas.compare.finalists import pick_finalists
 
@@ -180,7 +180,7 @@ def list_raced(folder: Path, search: SearchResult, benchmark: Benchmark, seed: i
             position = state["position"]
             name = f"{raced.title} ({key})"
             load = _raced_loader(raced, place, benchmark)
-            found.append(Trained(name, seed, position["epoch"], round(position["seconds"], 3), load))
+            found.append(LibraryNetwork(name, seed, position["epoch"], round(position["seconds"], 3), load))
     return found
 
 
@@ -203,7 +203,7 @@ def _raced_loader(raced: RaceCandidate, place: Path, benchmark: Benchmark) -> Ca
 
 def _write_ensemble(
     run: Run,
-    library: Sequence[Trained],
+    library: Sequence[LibraryNetwork],
     benchmark: Benchmark,
     most: int,
     device: torch.device | str,
@@ -252,7 +252,7 @@ def _known_targets(graphs: GraphSet) -> tuple[Tensor, Tensor]:
 
 def _result(
     ensemble: Ensemble,
-    chosen: Sequence[Trained],
+    chosen: Sequence[LibraryNetwork],
     benchmark: Benchmark,
     seed: int,
     device: torch.device | str,

@@ -53,11 +53,11 @@ class Finalist:
         return Finalist(entry, str(record["id"]), int(record["epochs"]), float(record["val_metric"]))
 
     def as_trained(self) -> Finalist:
-        """The same as a training that ends where it is: for more there was no time."""
+        """The same, as a training that ends at the epoch it has reached, because the time was over."""
         ends = self.entry.ends
         if not ends or self.epochs >= ends[-1]:
             return self
-        remark = f"{self.entry.remark}; {self.epochs} of {ends[-1]} epochs, for more there was no time"
+        remark = f"{self.entry.remark}; stopped by the time limit after {self.epochs} of {ends[-1]} epochs"
         reached = tuple(end for end in ends if end < self.epochs)
         return replace(self, entry=replace(self.entry, ends=(*reached, self.epochs), remark=remark))
 

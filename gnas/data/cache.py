@@ -43,7 +43,7 @@ FEWEST_TEXTS = 1000  # fewer are computed anew: that takes a second
 def cached_by_texts(
     kind: str, about: Mapping[str, Any], texts: Sequence[str], make: Callable[[], Mapping[str, Array]]
 ) -> Mapping[str, Array]:
-    """``cached_arrays`` of many texts: the key is a hash of them and of what ``about`` says on how they are read."""
+    """``cached_arrays`` for many texts. The key is a hash of them and of ``about``, which says how they are read."""
     if len(texts) < FEWEST_TEXTS:
         return make()
     content = json.dumps([dict(about), list(texts)], sort_keys=True)

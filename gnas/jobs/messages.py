@@ -1,4 +1,4 @@
-"""What a driver and its workers tell each other: typed messages, each a line of JSON."""
+"""Messages between a driver and its workers, each a line of JSON."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Began:
+class Started:
     """A worker has started a job."""
 
     kind: ClassVar[str] = "began"
@@ -75,7 +75,7 @@ class Began:
 
 @dataclass(frozen=True)
 class Beat:
-    """A sign of life: a worker sends one every few seconds, whatever its job does."""
+    """A heartbeat: a worker sends one every few seconds, whatever its job does."""
 
     kind: ClassVar[str] = "beat"
 
@@ -130,8 +130,8 @@ class Died:
     counts: bool = True  # False: its machine has gone, too, which is not one of the job's tries
 
 
-Message = Began | Beat | Epoch | Warned | Finished | Stopped | Failed | Died
-FROM_WORKERS = {kind.kind: kind for kind in (Began, Beat, Epoch, Warned, Finished, Stopped, Failed)}
+Message = Started | Beat | Epoch | Warned | Finished | Stopped | Failed | Died
+FROM_WORKERS = {kind.kind: kind for kind in (Started, Beat, Epoch, Warned, Finished, Stopped, Failed)}
 LAST = (Finished, Stopped, Failed)  # one of these ends a job
 
 

@@ -26,9 +26,9 @@ from gnas.jobs.messages import (
     BEAT_SECONDS,
     SILENT_SECONDS,
     Beat,
-    Began,
     Died,
     Order,
+    Started,
     UnknownMessage,
     read_message,
     write_message,
@@ -92,7 +92,7 @@ class RayTasks:
         key = self._running[one]
         try:
             message = read_message(self.ray.get(next(one)))
-            if isinstance(message, Began) and message.host == platform.node():
+            if isinstance(message, Started) and message.host == platform.node():
                 self._processes[one] = message.pid
             if not isinstance(message, Beat):
                 receive(key, message)

@@ -24,7 +24,7 @@ import gnas
 from gnas.errors import InputError, Interrupted, RunError
 from gnas.jobs.codec import decode, encode
 from gnas.jobs.job import Job, Record, Work, check_below, find_function
-from gnas.jobs.messages import Began, Epoch, Failed, Finished, Message, Order, Stopped, Warned
+from gnas.jobs.messages import Epoch, Failed, Finished, Message, Order, Started, Stopped, Warned
 from gnas.jobs.storage import Storage
 from gnas.leases import Owner, this_process
 from gnas.printed import to_printable
@@ -70,7 +70,7 @@ def perform_here(
 
 def perform_order(order: Order, send: Send, should_stop: StopCheck) -> None:
     """Do the job of an order in a worker. Every way it can end is a message."""
-    send(Began(os.getpid(), platform.node()))
+    send(Started(os.getpid(), platform.node()))
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _send_warnings(send)

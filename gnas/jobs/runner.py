@@ -22,7 +22,7 @@ from gnas.errors import Interrupted, name_place
 from gnas.graph import GraphSet
 from gnas.jobs.codec import Files, decode, encode
 from gnas.jobs.job import Job, JobsFailed, Lazy, Outcome, Record
-from gnas.jobs.messages import Beat, Began, Died, Epoch, Failed, Finished, Message, Order, Stopped, Warned
+from gnas.jobs.messages import Beat, Died, Epoch, Failed, Finished, Message, Order, Started, Stopped, Warned
 from gnas.jobs.perform import PUSH_SECONDS, Place, describe_error, perform_here
 from gnas.jobs.storage import Storage
 from gnas.model.network import GraphModule
@@ -272,7 +272,7 @@ class _Round:
             self._log(key, message)
             self._change_state(key, message)
 
-    def _change_state(self, key: int, message: Began | Finished | Stopped | Failed | Died) -> None:
+    def _change_state(self, key: int, message: Started | Finished | Stopped | Failed | Died) -> None:
         if isinstance(message, Stopped) and self.should_stop is not None and self.should_stop():
             raise Interrupted(message.text)
         if isinstance(message, Stopped | Died):  # a worker that somebody else stopped is as good as dead
@@ -302,14 +302,14 @@ class _Round:
                 storage.pull(folder, root / folder)
         self.ended.append(Outcome(job, key, result, error, self.tries[key], exception))
 
-    def _log(self, key: int, message: Began | Finished | Stopped | Failed | Died) -> None:
+    def _log(self, key: int, message: Started | Finished | Stopped | Failed | Died) -> None:
         """One line per event of a job, in jobs/log.jsonl of the run folder. Jobs in this process need none."""
         root = self.runner.root
         if self.pool.in_process or root is None:
             return
         line = {"time": round(time.time(), 3), "job": self.jobs[key].folder, "try": self.tries[key]}
         line["event"] = message.kind
-        if isinstance(message, Began):
+        if isinstance(message, Started):
             line["about"] = asdict(message)
         elif not isinstance(message, Finished):  # whose result lies in the job's folder
             line["about"] = message.text

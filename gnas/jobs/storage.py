@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from gnas.errors import InputError, RunError
 from gnas.files import write_atomic
-from gnas.leases import Held, Lease
+from gnas.leases import Lease, LeaseHeld
 from gnas.printed import mask_secrets, remember_secrets
 from gnas.run.layout import CONFIG, JOBS, LEASE, RESULT, SHARED_GRAPHS
 
@@ -86,7 +86,7 @@ class Storage:
             return False
         try:
             _CLAIMS[self._key] = Lease(UrlSlot(Storage(self.url)))  # a thread renews it, over a connection of its own
-        except Held as error:
+        except LeaseHeld as error:
             raise InputError(f"{error}; one command at a time can work at a URL") from None
         atexit.register(self.release)
         return True
@@ -111,7 +111,7 @@ class Storage:
         self.fs.invalidate_cache()
         found = [str(file) for file in self.fs.find(there)] if self.fs.exists(there) else []
         files = [file for file in found if PART not in file and posixpath.basename(file) != LEASE]
-        for file in sorted(files, key=lambda file: _turn(posixpath.basename(file))):
+        for file in sorted(files, key=lambda file: _push_order(posixpath.basename(file))):
             inside = PurePosixPath(posixpath.relpath(file, self.fs._strip_protocol(there)))
             if inside.is_absolute() or ".." in inside.parts:
                 raise InputError(f"{self.url}: {file!r} lies outside of it")
@@ -142,7 +142,7 @@ class Storage:
         """Send the files of ``folder`` that have changed since they were last sent; returns their number."""
         files = [file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")]
         names = {file: posixpath.join(name, file.relative_to(folder).as_posix()) for file in files}
-        order = sorted(files, key=lambda file: _turn(file.name))
+        order = sorted(files, key=lambda file: _push_order(file.name))
         changed = [file for file in order if self._sent.get(names[file]) != _version(file)]
         sent = sum(self.push_file(file, names[file]) for file in changed if not skip(names[file]))
         self._forget_old(set(names.values()), name)
@@ -262,6 +262,6 @@ def _version(file: Path) -> tuple[int, int]:
     return about.st_size, about.st_mtime_ns
 
 
-def _turn(name: str) -> tuple[int, Any]:
+def _push_order(name: str) -> tuple[int, Any]:
     """Settings and history first, a result last: a checkpoint is never there before the records it knows of."""
     return (0 if name == CONFIG else 1 if name.endswith(".jsonl") else 3 if name == RESULT else 2), name

@@ -22,7 +22,7 @@ from gnas.model.export_input import InputCode
 from gnas.model.export_template import BODY, HEAD
 from gnas.model.head import EachHead, Head
 from gnas.model.network import GraphModule, Network
-from gnas.model.operations import MESSAGE_TYPES, OPERATIONS, Operation, variant
+from gnas.model.operations import MESSAGE_TYPES, OPERATIONS, Operation, find_variant
 from gnas.model.propagation import TELEPORT
 from gnas.model.stage import CellConfig
 from gnas.model.task import Task
@@ -69,7 +69,7 @@ def module_source(network: Exportable, about: str) -> str:
 def _cell_parts(network: Network) -> dict[str, Any]:
     """What the template needs of a network of cells."""
     config, stack = cells_of(network)[0].config, _cell_names(network)
-    bare, codes = variant(network.genotype.variant).bare, _codes(network)
+    bare, codes = find_variant(network.genotype.variant).bare, _codes(network)
     classes = {name: _cell(name, network, place, codes) for place, name in reversed(list(enumerate(stack)))}
     return {
         "part": "cell",
@@ -148,7 +148,7 @@ def _links(network: Network) -> list[tuple[Cell, Link]]:
 
 def _codes(network: Network) -> dict[str, Code]:
     """The code of each operation that reaches an output: built-in ones in their order, then others by name."""
-    kind, types = variant(network.genotype.variant), _plain_types(network)
+    kind, types = find_variant(network.genotype.variant), _plain_types(network)
     codes: dict[str, Code] = {}
     for name in (*OPERATIONS, *sorted(set(types) - set(OPERATIONS))):
         made = types.get(name)

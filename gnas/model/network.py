@@ -20,7 +20,7 @@ from gnas.model.edges import Edges
 from gnas.model.encoder import EdgeEncoder, Encoder
 from gnas.model.encodings import with_encodings
 from gnas.model.head import Head
-from gnas.model.operations import variant
+from gnas.model.operations import find_variant
 from gnas.model.plan import NetworkPlan
 from gnas.model.propagation import propagate
 from gnas.model.stage import CellConfig, OperationTypes
@@ -141,7 +141,7 @@ class Network(CellModule):
         operations: OperationTypes | None = None,
     ) -> None:
         super().__init__()
-        kind = variant(genotype.variant)
+        kind = find_variant(genotype.variant)
         self.architecture = self.genotype = genotype
         self.task, self.channels = task, channels
         self.options = {"channels": channels, "dropout": dropout, "norm": norm, "fusion": fusion, "residual": residual}
@@ -186,10 +186,8 @@ class GAPConv(nn.Module):
         **options: Any,
     ) -> None:
         super().__init__()
-        from gnas.model.operations import variant as by_name
-
         self.genotype = genotype_from_formula(cell)[0] if isinstance(cell, str) else cell
-        config = CellConfig(by_name(variant), edge_state=edge_dim is not None, **options)
+        config = CellConfig(find_variant(variant), edge_state=edge_dim is not None, **options)
         self.cell = Cell.from_genotype(self.genotype, channels, config)
         self.edge_dim = edge_dim
         self.edge_encoder = None if edge_dim is None else nn.Linear(edge_dim, channels)

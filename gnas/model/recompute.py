@@ -24,7 +24,7 @@ def is_large(edges: Edges, like: Tensor) -> bool:
     return edges.neighbors.source.numel() * like.size(-1) * like.element_size() >= LARGE
 
 
-def recomputed(function: Callable[..., Tensor], *arguments: Any) -> Tensor:
+def run_checkpointed(function: Callable[..., Tensor], *arguments: Any) -> Tensor:
     """``function(*arguments)``, of which only the arguments are kept: the backward pass calls it again.
 
     The results are the same bits. The function must not draw random numbers or change buffers.

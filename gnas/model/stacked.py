@@ -134,14 +134,14 @@ class BatchNorm(StackedBatchNorm):
         return super().forward(h[None], mask)[0] if h.size(0) or distributed.norms_are_shared() else h
 
     def relu(self, h: Tensor, mask: Tensor | None = None, before: Tensor | None = None) -> Tensor:
-        """The same and ReLU, added to ``before``, as one function where that serves: on long edge lists most of the time."""
+        """The same and ReLU, added to ``before``; one fused function if there is one, which is faster on long edge lists."""
         if fused.serves(self.training) and h.size(0):
             return self.relu_mix(h[None], mask, None, self.alone, [] if before is None else [before]).squeeze(0)
         active = F.relu(self(h, mask))
         return active if before is None else before + active
 
     def plain(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The same as calling it, as one function where that serves: after a feed-forward layer this is most of its kernels."""
+        """The same as calling it; one fused function if there is one, which saves most of the kernels."""
         if fused.serves(self.training) and h.size(0):
             return self.relu_mix(h[None], mask, None, self.alone, relu=False).squeeze(0)
         return self(h, mask)

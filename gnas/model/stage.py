@@ -30,7 +30,7 @@ from gnas.model.operations import (
 )
 from gnas.model.operations.messages import Message
 from gnas.model.operations.reduction import Wanted
-from gnas.model.recompute import is_large, recomputed
+from gnas.model.recompute import is_large, run_checkpointed
 from gnas.model.relation import Related
 from gnas.model.stacked import StackedBatchNorm, StackedLinear
 from gnas.plugins import resolve_plugin
@@ -234,8 +234,10 @@ class Stage(nn.Module):
 
         plain = sum(len(sources) for kind, sources in self.sources.items() if kind in self.kinds)
         shares = mixing.split([plain, *(len(self.plans[name].wanted) for name in self.messages)], dim=1)
-        parts = [recomputed(mix_plain, shares[0])] if plain else []
-        parts += [recomputed(mix_message, share, name) for share, name in zip(shares[1:], self.messages, strict=True)]
+        parts = [run_checkpointed(mix_plain, shares[0])] if plain else []
+        parts += [
+            run_checkpointed(mix_message, share, name) for share, name in zip(shares[1:], self.messages, strict=True)
+        ]
         return functools.reduce(torch.add, parts)
 
     def _added(self, nodes: Mapping[int, Tensor], values: Sequence[Tensor]) -> list[Tensor]:
@@ -260,7 +262,7 @@ class Stage(nn.Module):
         for name in self.messages:
             assert related is not None
             if is_large(related.edges, x):
-                raw[name] = recomputed(self._message, name, nodes, related)
+                raw[name] = run_checkpointed(self._message, name, nodes, related)
             else:
                 raw[name] = self._message(name, nodes, related, stacks)
         return raw[self.blocks[0]] if len(raw) == 1 else torch.cat([raw[block] for block in self.blocks])

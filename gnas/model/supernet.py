@@ -13,7 +13,7 @@ from gnas.arch.space import SearchSpace, SpaceLink
 from gnas.graph import GraphBatch
 from gnas.model.cell import Cell, copy_shared
 from gnas.model.network import CellModule, Network
-from gnas.model.operations import variant
+from gnas.model.operations import find_variant
 from gnas.model.plan import NetworkPlan
 from gnas.model.stage import CellConfig, OperationTypes
 from gnas.model.task import Task
@@ -65,7 +65,7 @@ class Supernet(CellModule):
         operations: OperationTypes | None = None,
     ) -> None:
         super().__init__()
-        kind = variant(space.variant)
+        kind = find_variant(space.variant)
         self.space, self.task, self.channels, self.num_cells = space, task, channels, num_cells
         self.options = {"norm": norm, "fusion": fusion, "dropout": dropout, "operations": operations}
         self.links = space.links()

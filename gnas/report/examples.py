@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +19,8 @@ from gnas.report.graphs import GraphPicture, draw_molecule, layout_graph
 from gnas.report.shapes import to_svg
 from gnas.run import layout
 from gnas.run.folder import FINGERPRINT
-from gnas.run.layout import PREDICTIONS
 from gnas.run.models import find_model
-from gnas.run.record import RunRecord, read_run_config
+from gnas.run.record import RunRecord, read_run_config, read_test_rows
 from gnas.run.settings import config_settings, read_command
 
 SHOWN = 4  # rows at each end
@@ -63,7 +61,7 @@ def find_examples(run: RunRecord) -> Examples | None:
         return None
     try:
         info = find_model(run.folder)
-        rows = sorted(_read_rows(info.folder / PREDICTIONS), key=lambda row: row.error)
+        rows = sorted(_measure_rows(read_test_rows(info.folder)), key=lambda row: row.error)
     except (InputError, OSError, KeyError, ValueError):
         return None
     count = min(SHOWN, len(rows) // 2)
@@ -84,14 +82,12 @@ def find_examples(run: RunRecord) -> Examples | None:
 # -- predictions ---------------------------------------------------------------------------------------------------
 
 
-def _read_rows(file: Path) -> Iterator[_Row]:
-    """The test rows of ``predictions.csv`` that have a target, with their errors."""
-    with open(file, newline="") as source:
-        for line in csv.DictReader(source):
-            if line["split"] == "test":
-                error, text = _measure(line)
-                if math.isfinite(error):
-                    yield _Row({name: int(line[name]) for name in INDEX if name in line}, error, text)
+def _measure_rows(lines: Iterable[Mapping[str, str]]) -> Iterator[_Row]:
+    """The rows that have a target, with their errors."""
+    for line in lines:
+        error, text = _measure(line)
+        if math.isfinite(error):
+            yield _Row({name: int(line[name]) for name in INDEX if name in line}, error, text)
 
 
 def _measure(line: Mapping[str, str]) -> tuple[float, str]:

@@ -27,7 +27,7 @@ FRESH = 120.0  # seconds after its last change that a folder without a lock, as 
 
 
 def live_state(run: RunRecord) -> str:
-    """``finished``, ``running`` or ``stopped``. A folder that another machine writes has no lock here: its files tell."""
+    """``finished``, ``running`` or ``stopped``. A folder that another machine writes has no lock here: its files decide."""
     if run.state != "stopped":
         return run.state
     return "running" if time.time() - _last_change(run.folder) < FRESH else "stopped"

@@ -89,7 +89,7 @@ class Bars(View):
     def __init__(self, publish: Callable[[str, str, bool], None] | None = None) -> None:
         self.publish, self.name = publish or _publish, uuid.uuid4().hex
         self.plan: list[Stage] = []
-        self.drawn, self.begun, self.closed = 0.0, False, False
+        self.drawn, self.published, self.closed = 0.0, False, False
 
     def begin(self, plan: Sequence[Stage]) -> None:
         self.plan = list(plan)
@@ -111,8 +111,8 @@ class Bars(View):
 
     def _draw(self) -> None:
         rows = "".join(_stage_row(stage, self.closed) for stage in self.plan)
-        self.publish(f"<table>{rows}</table>", self.name, self.begun)
-        self.drawn, self.begun = time.monotonic(), True
+        self.publish(f"<table>{rows}</table>", self.name, self.published)
+        self.drawn, self.published = time.monotonic(), True
 
 
 def _stage_row(stage: Stage, closed: bool) -> str:

@@ -1,4 +1,4 @@
-"""A race as its history tells it: the candidates with their results, and a plot of their curves."""
+"""The candidates of a race with their results, from the history of the run, and a plot of their curves."""
 
 from __future__ import annotations
 

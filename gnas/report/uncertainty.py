@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -14,11 +13,9 @@ import torch
 from torch import Tensor
 
 from gnas.errors import InputError
-from gnas.files import read_bytes
 from gnas.model.metrics import METRIC_TABLE, compute_metric
-from gnas.run.layout import PREDICTIONS
 from gnas.run.leaderboard import Row
-from gnas.run.record import RunRecord, TrainingRecord
+from gnas.run.record import RunRecord, TrainingRecord, read_test_rows
 
 DRAWS = 400  # of the bootstrap
 MOST_VALUES = 4_000_000  # rows times draws, about a second
@@ -45,7 +42,7 @@ class Difference:
 
 
 def find_difference(run: RunRecord, row: Row, rival: Row) -> Difference | None:
-    """The difference of two rows of the leaderboard; None if neither seeds nor predictions can tell."""
+    """The difference of two rows of the leaderboard; None if there are neither enough seeds nor predictions."""
     mine, other = ({one.seed: one for one in run.trainings if one.name == name} for name in (row.name, rival.name))
     both = sorted(mine.keys() & other.keys())
     if row.folds or not both:
@@ -54,7 +51,7 @@ def find_difference(run: RunRecord, row: Row, rival: Row) -> Difference | None:
         return _over_seeds([mine[seed] for seed in both], [other[seed] for seed in both])
     pair = mine[both[0]], other[both[0]]
     try:
-        found = _over_graphs(run.metric, *(one.folder / PREDICTIONS for one in pair))
+        found = _over_graphs(run.metric, *(one.folder for one in pair))
     except (InputError, OSError, KeyError, ValueError):
         return None  # a run of an earlier version, or too many rows: there are no predictions
     return found if found is not None and _is_recorded(found.value, *pair) else None
@@ -81,7 +78,7 @@ def _over_seeds(mine: Sequence[TrainingRecord], other: Sequence[TrainingRecord])
 
 def _over_graphs(metric: str, mine: Path, other: Path) -> Difference | None:
     """A bootstrap: test graphs are drawn with replacement, and both networks are judged on the same draw."""
-    one, two = _read_test_rows(mine), _read_test_rows(other)
+    one, two = _parse_test_rows(mine), _parse_test_rows(other)
     if one.rows != two.rows or metric not in METRIC_TABLE:
         return None
     graphs = sorted(set(one.graphs))
@@ -116,10 +113,9 @@ def _subtract(metric: str, one: _TestRows, two: _TestRows, chosen: Tensor) -> fl
     return None if found[0] is None or found[1] is None else found[0] - found[1]
 
 
-def _read_test_rows(file: Path) -> _TestRows:
-    """The test rows of ``predictions.csv`` as the metrics take them."""
-    text = read_bytes(file, follow=False).decode()
-    lines = [line for line in csv.DictReader(text.splitlines()) if line["split"] == "test" and line.get("y") != ""]
+def _parse_test_rows(training: Path) -> _TestRows:
+    """The rows of the test split as the metrics take them."""
+    lines = [line for line in read_test_rows(training) if line.get("y") != ""]
     columns = list(lines[0]) if lines else []
     chances = [name for name in columns if name.startswith("p_")]
     targets = [name for name in columns if name == "y" or name.startswith("y_")]

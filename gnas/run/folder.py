@@ -27,7 +27,7 @@ from gnas.arch.architecture import Architecture, load_genotype
 from gnas.arch.genotype import Genotype
 from gnas.errors import InputError, RunError
 from gnas.files import add_format, check_inside, dump_config, open_regular, write_atomic, write_json
-from gnas.leases import FileSlot, Held, Lease
+from gnas.leases import FileSlot, Lease, LeaseHeld
 from gnas.run import checkpoint, layout
 from gnas.run.record import (
     SearchRecord,
@@ -65,7 +65,7 @@ Lock = IO[str] | Lease
 
 
 def _lock_folder(folder: Path) -> Lock:
-    """What keeps other processes out of a run folder until it is closed: ``flock``, or a lease where there is none."""
+    """Lock a run folder until the lock is closed: by ``flock``, or by a lease if the file system has none."""
     slot = FileSlot(folder / layout.LEASE)
     if fcntl is None:
         return _lease_folder(slot)
@@ -98,15 +98,15 @@ def _is_there(lock: IO[str], path: Path) -> bool:
 def _lease_folder(slot: FileSlot) -> Lease:
     try:
         lease = Lease(slot)
-    except Held as error:
+    except LeaseHeld as error:
         raise Locked(str(error)) from None
-    _say_leased()
+    _warn_of_lease()
     return lease
 
 
 @functools.cache
-def _say_leased() -> None:
-    """Warn, once per process."""
+def _warn_of_lease() -> None:
+    """Warn once per process that a lease is used."""
     warnings.warn(
         f"this file system has no flock: run folders are locked by a file {layout.LEASE} that names the process and is "
         "renewed every few seconds"

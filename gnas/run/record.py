@@ -5,6 +5,7 @@ This module and :mod:`gnas.run.folder`, which writes, are the only ones that kno
 
 from __future__ import annotations
 
+import csv
 import functools
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -51,6 +52,12 @@ def read_history(folder: Path, name: str = "history") -> Records:
             break
         records.append(record)
     return records
+
+
+def read_test_rows(folder: Path) -> list[dict[str, str]]:
+    """The rows of the test split in the ``predictions.csv`` of a training, by column."""
+    text = read_bytes(folder / layout.PREDICTIONS, follow=False).decode()
+    return [line for line in csv.DictReader(text.splitlines()) if line["split"] == "test"]
 
 
 def read_run_json(folder: Path, name: str, keys: Iterable[str] = ()) -> Any:

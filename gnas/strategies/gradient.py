@@ -18,7 +18,7 @@ from gnas.model.supernet import Supernet
 from gnas.run.protocol import EPOCH_STEPS, PRECISE_NORMS, PRECISION, PRECISIONS, SYNC_BN
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.constant import ConstantWatch
-from gnas.strategies.searches import best_of
+from gnas.strategies.searches import search_best
 from gnas.training.engine import Engine, mode_for, take_turns
 from gnas.training.evaluation import Evaluator, PreciseNorms
 from gnas.training.loop import EpochLoop, Record, lower_batch, make_generator, plan_epoch, steps_per_epoch
@@ -76,7 +76,7 @@ class GradientSettings:
 
     def search(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
         """Search from ``searches`` seeds and return the best result."""
-        return best_of(self, problem, context)
+        return search_best(self, problem, context)
 
     def search_once(self, problem: SearchProblem, context: SearchContext) -> SearchResult:
         """Search from the seed of the context."""
@@ -249,12 +249,12 @@ class GradientSearch(EpochLoop):
     def search(self, name: str) -> SearchResult:
         """Run to the end and derive a genotype."""
         take_turns([self.steps()])
-        genotype = self.derived()
+        genotype = self.derive_genotype()
         return SearchResult(
             genotype, self.history, round(self.seconds, 3), name, trained_epochs=self.epoch, seed=self.context.seed
         )
 
-    def derived(self) -> Genotype:
+    def derive_genotype(self) -> Genotype:
         """The genotype of the last epoch, or of the best. After a collapse the last epoch is not considered."""
         history = self.history[:-1] if self.done and len(self.history) > 1 else self.history
         if self.settings.derive == "best":

@@ -81,7 +81,7 @@ class OneShotTraining(EpochLoop):
         self.optimizer.zero_grad(set_to_none=True)
         with autocast(self.engine.device, self.precision):
             batch = self.store.batch(here.ids, here.capacity)
-            out = along(self.supernet, batch, path.ids)
+            out = run_path(self.supernet, batch, path.ids)
             loss = self.task.loss_value(out, batch, distributed.sum_over_processes)
         loss.backward()
         loss = distributed.reduce_gradients(loss, self.supernet.weights())
@@ -106,7 +106,7 @@ class OneShotTraining(EpochLoop):
         self.meter.load_state(state["meter"])
 
 
-def along(supernet: Supernet, batch: GraphBatch, path: Tensor) -> Tensor:
+def run_path(supernet: Supernet, batch: GraphBatch, path: Tensor) -> Tensor:
     """The supernet's output when each node follows the one candidate that ``path`` names."""
     width = sum(len(link.candidates) for link in supernet.links)
     nothing = supernet.filter_alphas.detach().new_zeros(supernet.num_cells * width)

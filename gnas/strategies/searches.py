@@ -46,8 +46,8 @@ def search_job(
     return result
 
 
-def best_of(strategy: GradientSettings, problem: SearchProblem, context: SearchContext) -> SearchResult:
-    """One search, or the best of ``strategy.searches``: from the context's seed and those after it.
+def search_best(strategy: GradientSettings, problem: SearchProblem, context: SearchContext) -> SearchResult:
+    """One search, or the best of ``strategy.searches`` searches from consecutive seeds.
 
     In a run folder each of several searches has a sub-folder, ``seed-0``, ``seed-1`` and so on. The history of the folder is
     that of the chosen search. Seconds and epochs are the sums over all searches and brief trainings.

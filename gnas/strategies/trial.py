@@ -78,7 +78,14 @@ def train_briefly(
 ) -> Record:
     """Train on ``stores["train"]`` and return the figures of the best epoch on ``stores["val"]``.
 
-    With a ``folder``, a trial that was stopped is resumed.
+    Args:
+        model: The network.
+        settings: How it is trained.
+        context: The device, the engine and when to stop.
+        stores: The splits by name.
+        seed: The seed of the batches.
+        folder: A run folder, with which a stopped trial is resumed.
+        on_epoch: Gets a record per epoch.
     """
     config = TrainConfig(
         epochs=settings.epochs,

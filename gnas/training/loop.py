@@ -205,7 +205,7 @@ class EpochLoop:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledCallback:
     """``on_epoch`` with labels that are added to every record; a record's own values win."""
 
     on_epoch: Callable[[Record], None]
@@ -217,14 +217,14 @@ class Labelled:
 
 def add_labels(on_epoch: Callable[[Record], None] | None, **labels: Any) -> Callable[[Record], None] | None:
     """Add labels, such as the stage or the seed, to the records that ``on_epoch`` gets."""
-    if isinstance(on_epoch, Labelled):
-        return Labelled(on_epoch.on_epoch, {**on_epoch.labels, **labels})
-    return None if on_epoch is None else Labelled(on_epoch, labels)
+    if isinstance(on_epoch, LabelledCallback):
+        return LabelledCallback(on_epoch.on_epoch, {**on_epoch.labels, **labels})
+    return None if on_epoch is None else LabelledCallback(on_epoch, labels)
 
 
 def labels_of(on_epoch: Callable[[Record], None] | None) -> Mapping[str, Any]:
     """The labels that ``on_epoch`` adds to records."""
-    return on_epoch.labels if isinstance(on_epoch, Labelled) else {}
+    return on_epoch.labels if isinstance(on_epoch, LabelledCallback) else {}
 
 
 def make_generator(seed: int) -> torch.Generator:

@@ -111,7 +111,15 @@ def infer(
 ) -> Tensor:
     """Probabilities, or targets in their own unit: one row for each graph, node or edge of the set, in its order.
 
-    ``in_split`` gives the rows of the split alone, where several splits share graphs. Of an ensemble they are the means.
+    Args:
+        model: The network. The values of an ensemble are means over its members.
+        graphs: The graphs; encodings that the network reads and that they lack are computed.
+        device: Where to compute.
+        batch_size: Graphs in a batch. Smaller batches are tried if the memory does not suffice.
+        on_progress: Called after each batch with the stage, the number of batches done and their total.
+        in_split: Only the rows of the split, if several splits share graphs.
+    >>> infer(network, data.test, in_split=True).shape[0] == data.test.num_targets  # doctest: +SKIP
+    True
     """
     if isinstance(model, Ensemble):
         return infer_spread(model, graphs, device, batch_size, on_progress, in_split=in_split)[0]
@@ -143,7 +151,7 @@ def _infer_batches(model: GraphModule, store: Store, batch_size: int, on_progres
     except (MemoryError, RuntimeError) as error:
         if min(batch_size, len(store)) == 1 or not is_out_of_memory(error):
             raise
-        return None  # the error is gone with its references to the batch before a smaller one is tried
+        return None  # the error, which refers to the batch, is freed before a smaller batch is tried
     return torch.cat(found)
 
 

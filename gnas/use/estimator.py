@@ -50,7 +50,7 @@ TASKS = (*KINDS, *(f"{level}-{kind}" for level in LEVELS if level != "link" for 
 
 
 class NotFittedError(InputError, AttributeError):
-    """An estimator was asked before it was fitted."""
+    """An estimator was used before it was fitted."""
 
 
 @lru_cache
@@ -74,7 +74,7 @@ class Estimator:
         search_epochs: epochs of the search of another strategy; without ``strategy``, that is ``single-level``.
         ensemble: make an ensemble of at most so many of the trained networks; it predicts if it is best on validation.
         baselines: hand-made networks to train beside the found one, for the leaderboard.
-        seed: of the search, and of the split where the data bring none.
+        seed: seed of the search, and of the split if the data has none.
         settings: other settings of the job by name.
         data_options: other options of :func:`gnas.load` by name, such as ``metric`` or ``fractions``.
         device: ``cpu`` or ``cuda``; None: a GPU if there is one.
@@ -327,7 +327,7 @@ class Estimator:
         self._temporary = tempfile.TemporaryDirectory(prefix="gnas-")
         folder = Path(self._temporary.name) / "run"
         for name, content in files.items():
-            _made((folder / name).parent)
+            _make_folder((folder / name).parent)
             (folder / name).write_bytes(content)
         self._adopt_run(folder)
         if classes is not None:
@@ -341,7 +341,7 @@ class Estimator:
         if folder.exists() and not (force and holds_run) and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"{folder}: already there; give force to replace a run, or name another folder")
         if folder.resolve() != self.folder_.resolve():
-            with tempfile.TemporaryDirectory(dir=_made(folder.parent), prefix=f".{folder.name}.") as made:
+            with tempfile.TemporaryDirectory(dir=_make_folder(folder.parent), prefix=f".{folder.name}.") as made:
                 copied = shutil.copytree(self.folder_, Path(made) / "run", ignore=shutil.ignore_patterns(layout.LOCK))
                 if holds_run and layout.remove_own(folder):  # what others put there stays
                     shutil.copytree(copied, folder, dirs_exist_ok=True)
@@ -409,7 +409,7 @@ class GNASRegressor(Estimator):
     kinds = ("regression",)
 
 
-def _made(folder: Path) -> Path:
+def _make_folder(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -83,7 +83,16 @@ def predict_graphs(
     batch_size: int = 128,
     on_progress: Progress | None = None,
 ) -> Predictions:
-    """Predictions of ``model`` for these graphs."""
+    """Predictions of a network for graphs that :func:`gnas.use.reading.read_graphs` has read.
+
+    Args:
+        model: The network.
+        new: The graphs and their order in the caller's data.
+        encoding: How raw columns became tensors; it names the targets.
+        device: Where to compute.
+        batch_size: Graphs in a batch.
+        on_progress: Called after each batch with the stage, the number of batches done and their total.
+    """
     graphs, order, task = new.graphs, new.order, model.task
     every, index = infer_spread(model, graphs, device, batch_size, on_progress), index_rows(graphs)
     tensors = [one for one in every if one is not None]

@@ -30,7 +30,7 @@ from gnas.printed import format_count
 
 
 class NewGraphs(NamedTuple):
-    """Graphs as a trained network reads them, and how they stand to what the caller gave.
+    """Graphs as a trained network reads them, and their order in the caller's data.
 
     ``order`` is the place of each sorted edge in the caller's order, None where it does not matter or is not known: a
     benchmark, tables. Of SMILES there are the texts and ``notes``, which say what was left out.
@@ -52,9 +52,14 @@ def read_graphs(
 ) -> NewGraphs:
     """Graphs as a network trained on ``task`` reads them.
 
-    Targets are only read where ``targets`` asks for them: a prediction needs none, and may meet classes
-    never seen. With ``targets``, data without the target is an error; single rows may lack it.
-    ``skip_bad`` leaves out SMILES the network cannot read.
+    Args:
+        data: Graphs in any form that :func:`gnas.load` takes, or a benchmark, whose test split is used.
+        task: The task of the network.
+        encoding: How the training data was read; None: as tensors.
+        data_root: The folder of benchmark files.
+        targets: Read the targets: data without any is an error, single rows may lack them. Otherwise they are ignored, because
+            a prediction needs none and classes may be new.
+        skip_bad: Leave out SMILES that the network cannot read.
     """
     if skip_bad and (isinstance(data, GraphSet) or is_benchmark(data)):
         raise InputError("the option skip_bad leaves out SMILES that cannot be read; these graphs are not SMILES")
@@ -87,7 +92,7 @@ def _warn_unseen(notes: Sequence[str]) -> None:
 
 
 def is_benchmark(data: Any) -> bool:
-    """Whether ``data`` is, or names, graphs with their task and splits made: nothing is to be inferred."""
+    """Whether ``data`` is a benchmark, its name or its file: nothing has to be inferred."""
     if isinstance(data, Benchmark) or (isinstance(data, str) and is_dataset(data)):
         return True
     return isinstance(data, str | Path) and Path(data).suffix.lower() in SUFFIXES
@@ -111,9 +116,9 @@ def _test_split(benchmark: Benchmark, task: Task, encoding: Encoding | None) -> 
     parts = ["level", "kind", "num_outputs", "categories", "in_channels"]
     parts += ["edge_categories", "edge_channels"] if task.edge_categories or task.edge_channels else []
     for part in parts:
-        asked, here = getattr(task, part), getattr(benchmark.task, part)
-        if asked != here:
-            raise InputError(f"{benchmark.name}: {part} is {here!r}; this network was trained with {asked!r}")
+        trained, here = getattr(task, part), getattr(benchmark.task, part)
+        if trained != here:
+            raise InputError(f"{benchmark.name}: {part} is {here!r}; this network was trained with {trained!r}")
     if encoding is not None and benchmark.encoding is not None:
         pairs = list(zip(encoding.nodes, benchmark.encoding.nodes, strict=True))
         if task.edge_categories or task.edge_channels:

@@ -1,4 +1,4 @@
-"""Targets that come beside the graphs, and how well predictions meet them."""
+"""Targets that are passed beside the graphs, and scores of predictions."""
 
 from __future__ import annotations
 

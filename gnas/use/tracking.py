@@ -1,4 +1,4 @@
-"""Records of a run for the tools people watch runs with, behind one small interface.
+"""Records of a run for TensorBoard, MLflow and Weights & Biases, behind one small interface.
 
 A run folder always keeps its history as JSON lines. TensorBoard is written beside it when it is installed; MLflow and
 Weights & Biases if requested, with their own settings (``MLFLOW_TRACKING_URI``,

@@ -20,7 +20,7 @@ from machines import MARK, machines, marked
 
 from gnas.errors import InputError
 from gnas.jobs import Job, Runner, on_ray
-from gnas.jobs.messages import Began, Died, Finished
+from gnas.jobs.messages import Died, Finished, Started
 from gnas.jobs.on_ray import check_version, find_address
 from gnas.jobs.runner import Receive, Task
 
@@ -109,7 +109,7 @@ class Unlucky:
         self.key = task.key
 
     def wait(self, seconds: float, receive: Receive) -> None:
-        receive(self.key, Began(1, "host"))
+        receive(self.key, Started(1, "host"))
         self.deaths -= 1
         receive(self.key, Died("gone", counts=self.counts) if self.deaths >= 0 else Finished(None))
 

@@ -14,7 +14,7 @@ from gnas.arch.space import SpaceLink
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.model.cell import Cell
-from gnas.model.operations import OPERATIONS, variant
+from gnas.model.operations import OPERATIONS, find_variant
 from gnas.model.stage import CellConfig, Transform
 
 NODES, CHANNELS = 7, 4
@@ -29,7 +29,7 @@ def node_input(seed: int = 0) -> torch.Tensor:
 
 
 def config(kind: str = "paper", **options) -> CellConfig:
-    return CellConfig(variant(kind), slope=TRAIN_SLOPE[kind], operations=OWN, **options)
+    return CellConfig(find_variant(kind), slope=TRAIN_SLOPE[kind], operations=OWN, **options)
 
 
 def build(cell: CellGenotype, kind: str = "paper", seed: int = 0, **options) -> Cell:
@@ -146,7 +146,7 @@ def test_unknown_names_list_the_choices() -> None:
 
 def weights_of(name: str, seed: int) -> list[dict[str, torch.Tensor]]:
     """Weights of one operation by itself: its own, then those of the linear-norm-ReLU behind it."""
-    kind = {**OPERATIONS, **OWN}[name](CHANNELS, 1, variant("paper"))
+    kind = {**OPERATIONS, **OWN}[name](CHANNELS, 1, find_variant("paper"))
     return [tensors(shake(part.double(), seed), 0) for part in (kind, Transform(1, CHANNELS, True))]
 
 

@@ -15,7 +15,7 @@ from gnas.arch import gap
 from gnas.arch.operation import AGGREGATORS, MESSAGES
 from gnas.graph import GraphBatch
 from gnas.model.cell import Cell
-from gnas.model.operations import MESSAGE_TYPES, variant
+from gnas.model.operations import MESSAGE_TYPES, find_variant
 from gnas.model.stage import CellConfig
 
 NODES, CHANNELS, HEADS = 7, 6, 3
@@ -29,7 +29,7 @@ def values(rows: int, seed: int) -> Tensor:
 
 
 def build(formula: str, edge_state: bool = True, **options) -> Cell:
-    config = CellConfig(variant("bare"), edge_state=edge_state, **options)
+    config = CellConfig(find_variant("bare"), edge_state=edge_state, **options)
     return shake(Cell.from_genotype(gap.to_cell(gap.parse(formula)), CHANNELS, config).double())
 
 
@@ -150,7 +150,7 @@ def test_padding_changes_nothing(message: str) -> None:
 
 @pytest.mark.parametrize("norm", [True, False])
 def test_the_state_of_edges_is_updated_by_both_ends(norm: bool) -> None:
-    config = CellConfig(variant("bare"), edge_state=True, norm=norm)
+    config = CellConfig(find_variant("bare"), edge_state=True, norm=norm)
     genotype = gap.to_cell(gap.parse("[identity | mean(gated)]"))
     cell = shake(Cell.from_genotype(genotype, CHANNELS, config, updates_edges=True).double()).train()
     x, e = values(NODES, 7), values(EDGES.size(1), 8)

@@ -14,8 +14,8 @@ from gnas.model.operations import (
     OPERATIONS,
     VARIANTS,
     Operation,
+    find_variant,
     reduce_together,
-    variant,
 )
 from gnas.model.stacked import StackedBatchNorm, StackedLinear
 from gnas.model.stage import Transform
@@ -38,7 +38,7 @@ def inputs(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("implementation", ["reference", "cpu"])
 def test_equals_dense_computation(name: str, kind: str, implementation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GNAS_AGGREGATE", implementation)
-    module = shake(OPERATIONS[name](CHANNELS, COUNT, variant(kind)).double())
+    module = shake(OPERATIONS[name](CHANNELS, COUNT, find_variant(kind)).double())
     (h, x), leaves = inputs(), list(module.parameters())
     out = module(h, x, NEIGHBORS)
     wanted = torch.stack([operation(name, h[k], x, ADJACENCY, tensors(module, k), kind) for k in range(COUNT)])
@@ -60,14 +60,14 @@ def test_equals_dense_computation(name: str, kind: str, implementation: str, mon
     ],
 )
 def test_parameters_are_those_of_the_formula(name: str, kind: str, shapes: dict) -> None:
-    module = OPERATIONS[name](CHANNELS, COUNT, variant(kind))
+    module = OPERATIONS[name](CHANNELS, COUNT, find_variant(kind))
     assert {key: tuple(value.shape[1:]) for key, value in module.named_parameters()} == shapes
     assert all(len(value) == COUNT for value in module.parameters())
 
 
 @pytest.mark.parametrize("name", ["sparse", "dense"])
 def test_gates_read_the_cells_input(name: str) -> None:
-    module = shake(OPERATIONS[name](CHANNELS, COUNT, variant("paper")).double())
+    module = shake(OPERATIONS[name](CHANNELS, COUNT, find_variant("paper")).double())
     h, x = inputs()
     gate = module(h, x, NEIGHBORS) / h
     moved = x.detach().clone()
@@ -84,7 +84,7 @@ def test_gates_read_the_cells_input(name: str) -> None:
 @pytest.mark.parametrize("name", AGGREGATORS)
 @pytest.mark.parametrize("kind", ["paper", "reference"])
 def test_an_isolated_node_gets_zeros(name: str, kind: str) -> None:
-    module = OPERATIONS[name](CHANNELS, COUNT, variant(kind)).double()
+    module = OPERATIONS[name](CHANNELS, COUNT, find_variant(kind)).double()
     h, x = inputs()
     out = module(h - 10, x, NEIGHBORS)
     assert torch.equal(out[:, -1], torch.zeros(COUNT, CHANNELS, dtype=torch.float64))
@@ -99,7 +99,7 @@ def test_symmetric_is_the_propagation_of_gcn() -> None:
     with torch.no_grad():
         gcn.lin.weight.copy_(torch.eye(CHANNELS))
     h, x = inputs()
-    found = OPERATIONS["symmetric"](CHANNELS, COUNT, variant("paper"))(
+    found = OPERATIONS["symmetric"](CHANNELS, COUNT, find_variant("paper"))(
         h, x, Neighbors.from_edges(edges, NODES, NODES)[0]
     )
     assert_near(found, torch.stack([gcn(one, edges) for one in h]), 1e-10)
@@ -108,7 +108,7 @@ def test_symmetric_is_the_propagation_of_gcn() -> None:
 def test_equal_maxima_send_their_gradient_to_the_first_sender() -> None:
     neighbors, _ = Neighbors.from_edges(torch.tensor([[2, 1, 0, 3], [0, 0, 0, 1]]), 4, 4)
     h = torch.tensor([[[0.0], [1.0], [1.0], [5.0]]], requires_grad=True)
-    OPERATIONS["max"](1, 1, variant("paper"))(h, h[0], neighbors)[0, 0].sum().backward()
+    OPERATIONS["max"](1, 1, find_variant("paper"))(h, h[0], neighbors)[0, 0].sum().backward()
     assert h.grad.flatten().tolist() == [0, 1, 0, 0]
 
 
@@ -203,19 +203,19 @@ def test_masked_rows_do_not_enter_the_statistics() -> None:
 def test_operations_of_ones_own_follow_the_same_contract() -> None:
     h, x = inputs()
     for name, kind in OWN.items():
-        out = kind(CHANNELS, COUNT, variant("paper"))(h, x, NEIGHBORS)
+        out = kind(CHANNELS, COUNT, find_variant("paper"))(h, x, NEIGHBORS)
         assert_near(out, torch.stack([operation(name, one, x, ADJACENCY, {}) for one in h]), 1e-12)
 
 
 def test_an_operation_must_define_forward() -> None:
     h, x = inputs()
     with pytest.raises(TypeError, match="must define forward"):
-        Operation(CHANNELS, COUNT, variant("paper"))(h, x, NEIGHBORS)
+        Operation(CHANNELS, COUNT, find_variant("paper"))(h, x, NEIGHBORS)
 
 
 def test_unknown_variant_lists_the_choices() -> None:
     with pytest.raises(InputError, match="paper, reference, bare"):
-        variant("papper")
+        find_variant("papper")
 
 
 def test_every_built_in_operation_can_be_exported() -> None:

@@ -9,7 +9,7 @@ from gnas.graph import GraphBatch
 from gnas.model.supernet import Supernet
 from gnas.strategies import SearchProblem
 from gnas.strategies.base import SearchContext
-from gnas.strategies.one_shot import OneShotTraining, along, candidate_positions
+from gnas.strategies.one_shot import OneShotTraining, candidate_positions, run_path
 from gnas.training.store import GraphStore
 
 
@@ -29,7 +29,7 @@ def test_a_path_is_the_network_that_inherits() -> None:
     genotype = Genotype(tuple(SPACE._cell([*cell]) for cell in links))  # type: ignore[list-item]
     assert genotype in SPACE
     graphs: GraphBatch = benchmark.val.batch()
-    found = along(supernet, graphs, torch.tensor(path[:5] + [p + len(candidates) for p in path[5:]]))
+    found = run_path(supernet, graphs, torch.tensor(path[:5] + [p + len(candidates) for p in path[5:]]))
     assert_near(found, supernet.inherit_weights(genotype)(graphs), 1e-10)
 
 

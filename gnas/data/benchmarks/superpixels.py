@@ -91,7 +91,7 @@ def _chunk(center: Tensor, nodes: Tensor, size: int) -> tuple[Tensor, Tensor, Te
     padded = center.new_zeros(nodes.numel(), widest, 2)
     padded[real] = center
     pair = real[:, :, None] & real[:, None, :]
-    distance = distances(padded[:, :, None], padded[:, None, :], size).masked_fill_(~pair, torch.inf)
+    distance = center_distances(padded[:, :, None], padded[:, None, :], size).masked_fill_(~pair, torch.inf)
     sigma = _sigma(distance)
     strength = torch.exp(-((distance / sigma[:, :, None]) ** 2))
     strength = (strength + strength.mT) / 2
@@ -102,7 +102,7 @@ def _chunk(center: Tensor, nodes: Tensor, size: int) -> tuple[Tensor, Tensor, Te
     return source.to(torch.uint8), degree.to(torch.uint8), sigma[real].float()
 
 
-def distances(a: Tensor, b: Tensor, size: int) -> Tensor:
+def center_distances(a: Tensor, b: Tensor, size: int) -> Tensor:
     """Distances between centres in units of the image. The squares are whole numbers, so equal distances stay equal."""
     return (a - b).square_().sum(-1).sqrt_().div_(UNIT * size)
 
@@ -134,7 +134,7 @@ def edge_strengths(split: Compact, size: int) -> Tensor:
     out = torch.empty(source.size)
     for a in range(0, source.size, _PAIRS):
         s, t = source[a : a + _PAIRS], target[a : a + _PAIRS]
-        d = distances(center[s], center[t], size)
+        d = center_distances(center[s], center[t], size)
         out[a : a + _PAIRS] = (torch.exp(-((d / sigma[s]) ** 2)) + torch.exp(-((d / sigma[t]) ** 2))) / 2
     return out
 

@@ -1,4 +1,4 @@
-"""What the columns are (categories or numbers) and what the targets ask for (regression or classes), with reasons."""
+"""Whether columns hold categories or numbers, and whether targets are numbers or classes, with the reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller may decide about own data, and what a reader of one source needs to know of it."""
+"""The options of own data: those of the caller, and those that the reader of a source gets."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Baseline(GraphModule):
         return f"F.dropout({value}, {rate!r}, self.training)" if rate else value
 
 
-def stack(num_layers: int, make: Callable[[int], nn.Module]) -> nn.ModuleList:
+def make_layers(num_layers: int, make: Callable[[int], nn.Module]) -> nn.ModuleList:
     """``make(0)``, ``make(1)``, ... as a list of modules."""
     if num_layers < 1:
         raise InputError(f"a network needs at least one layer, not {num_layers}")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate, weighted_sum
-from gnas.model.baselines.base import Baseline, stack
+from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.edges import Edges
 from gnas.model.stacked import BatchNorm
@@ -42,7 +42,7 @@ class GAT(Baseline):
         def layer(number: int) -> GATLayer:
             return GATLayer(width, heads if number < num_layers - 1 else 1, dropout)
 
-        super().__init__(task, channels, stack(num_layers, layer), dropout, width=width, heads=heads)
+        super().__init__(task, channels, make_layers(num_layers, layer), dropout, width=width, heads=heads)
         self.heads = heads
 
     def run(self, batch: GraphBatch) -> Tensor:

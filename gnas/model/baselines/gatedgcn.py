@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate, weighted_sum
-from gnas.model.baselines.base import Baseline, stack
+from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.edges import Edges
 from gnas.model.encoder import EdgeEncoder
@@ -40,7 +40,7 @@ class GatedGCN(Baseline):
         def layer(number: int) -> GatedGCNLayer:
             return GatedGCNLayer(channels, dropout, last=number == num_layers - 1)
 
-        super().__init__(task, channels, stack(num_layers, layer), dropout)
+        super().__init__(task, channels, make_layers(num_layers, layer), dropout)
         self.edge_encoder = EdgeEncoder(task, channels) if task.reads_edges else nn.Linear(1, channels)
 
     def run(self, batch: GraphBatch) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels.aggregate import aggregate, convolve, inverse_degree, symmetric_scales
-from gnas.model.baselines.base import Baseline, stack
+from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
@@ -47,7 +47,7 @@ class GCN(Baseline):
             raise InputError("gcn original=True needs targets of nodes, a linear head and normalization symmetric")
         options: dict[str, Any] = {"original": True} if original else {"normalization": normalization}
         make = (lambda _: nn.Linear(channels, channels)) if original else (lambda _: GCNLayer(channels, dropout))
-        layers = stack(num_layers, make)
+        layers = make_layers(num_layers, make)
         super().__init__(task, channels, layers[2:] if original else layers, dropout, num_layers=num_layers, **options)
         self.normalization, self.original, self.dropout, self.num_layers = normalization, original, dropout, num_layers
 

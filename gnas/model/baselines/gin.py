@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate
-from gnas.model.baselines.base import Baseline, stack
+from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.head import EachHead
 from gnas.model.stacked import BatchNorm
@@ -29,7 +29,7 @@ class GIN(Baseline):
     widths: ClassVar = {4: (110, 110, 110), 16: (124, 124, 120)}
 
     def __init__(self, task: Task, channels: int = 110, num_layers: int = 4, dropout: float = 0.0) -> None:
-        layers = stack(num_layers, lambda _: GINLayer(channels, dropout))
+        layers = make_layers(num_layers, lambda _: GINLayer(channels, dropout))
         super().__init__(task, channels, layers, dropout, head=EachHead(task, channels, num_layers + 1))
 
     def run(self, batch: GraphBatch) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate
-from gnas.model.baselines.base import Baseline, stack
+from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
@@ -31,7 +31,7 @@ class GraphSage(Baseline):
     widths: ClassVar = {4: (90, 89, 90), 16: (101, 101, 101)}
 
     def __init__(self, task: Task, channels: int = 90, num_layers: int = 4, dropout: float = 0.0) -> None:
-        super().__init__(task, channels, stack(num_layers, lambda _: GraphSageLayer(channels, dropout)), dropout)
+        super().__init__(task, channels, make_layers(num_layers, lambda _: GraphSageLayer(channels, dropout)), dropout)
 
     def export_code(self) -> LayersCode:
         layer = ClassCode(

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnas.graph import GraphBatch
-from gnas.model.baselines.base import Baseline, stack
+from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.task import Task
 
@@ -23,7 +23,7 @@ class MLP(Baseline):
     widths: ClassVar = {4: (150, 150, 168), 16: (174, 174, 178)}
 
     def __init__(self, task: Task, channels: int = 150, num_layers: int = 4, dropout: float = 0.0) -> None:
-        layers = stack(num_layers, lambda _: MLPLayer(channels, dropout))
+        layers = make_layers(num_layers, lambda _: MLPLayer(channels, dropout))
         super().__init__(task, channels, layers if task.categories else layers[1:], dropout, num_layers=num_layers)
         self.dropout = dropout
 

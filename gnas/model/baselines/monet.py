@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import weighted_sum
-from gnas.model.baselines.base import Baseline, stack
+from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.edges import Edges
 from gnas.model.stacked import BatchNorm
@@ -34,7 +34,7 @@ class MoNet(Baseline):
     def __init__(
         self, task: Task, channels: int = 90, num_layers: int = 4, dropout: float = 0.0, kernels: int = 3
     ) -> None:
-        layers = stack(num_layers, lambda _: MoNetLayer(channels, dropout, kernels))
+        layers = make_layers(num_layers, lambda _: MoNetLayer(channels, dropout, kernels))
         super().__init__(task, channels, layers, dropout, kernels=kernels)
         self.kernels = kernels
 

@@ -15,7 +15,7 @@ from gnas.model.operations.aggregators import (
     NeighborSymmetric,
     reduce_together,
 )
-from gnas.model.operations.base import VARIANTS, Operation, Variant, variant
+from gnas.model.operations.base import VARIANTS, Operation, Variant, find_variant
 from gnas.model.operations.filters import FILTER_TYPES, DenseFilter, Identity, SparseFilter, with_input
 from gnas.model.operations.messages import MESSAGE_TYPES, Message
 
@@ -33,8 +33,8 @@ __all__ = [
     "Operation",
     "SparseFilter",
     "Variant",
+    "find_variant",
     "reduce_together",
-    "variant",
     "with_input",
 ]
 

@@ -12,7 +12,7 @@ from gnas.arch.operation import Code
 from gnas.graph import Neighbors
 from gnas.kernels.aggregate import inverse_degree, reduce, symmetric_scales
 from gnas.model.operations.base import Operation, Variant
-from gnas.model.operations.reduction import deviation
+from gnas.model.operations.reduction import standard_deviation
 from gnas.model.stacked import StackedLinear
 
 
@@ -93,7 +93,7 @@ class NeighborStd(Operation):
 
     def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
         squares, mean = reduce_together({"mean": torch.cat([h.square(), h])}, neighbors)["mean"].chunk(2)
-        return deviation(squares, mean)
+        return standard_deviation(squares, mean)
 
     @classmethod
     def export_code(cls, variant: Variant) -> Code:

@@ -32,7 +32,7 @@ VARIANTS = {
 }
 
 
-def variant(name: str) -> Variant:
+def find_variant(name: str) -> Variant:
     """The variant of this name."""
     return VARIANTS[choose(name, VARIANTS, "variant")]
 

@@ -43,7 +43,7 @@ def reduce_messages(messages: Tensor, wanted: Sequence[Wanted], edges: Edges) ->
             parts = [parts[0] * symmetric_scales(near, messages.dtype)[1]]
         elif name != "sum":
             parts = [part * inverse_degree(near, messages.dtype) for part in parts]
-        found[row, name] = deviation(*parts) if name == "std" else parts[0]
+        found[row, name] = standard_deviation(*parts) if name == "std" else parts[0]
     return found
 
 
@@ -52,7 +52,7 @@ def _columns(values: Tensor, count: int) -> Sequence[Tensor]:
     return values.chunk(count, dim=1) if count > 1 else (values,) * count
 
 
-def deviation(squares: Tensor, mean: Tensor) -> Tensor:
+def standard_deviation(squares: Tensor, mean: Tensor) -> Tensor:
     """The standard deviation from the means of squares and of values; as in PyG, small ones are 0 and have no gradient."""
     variance = squares - mean.square()
     return variance.clamp_min(SMALLEST_VARIANCE).sqrt().masked_fill(variance <= SMALLEST_VARIANCE, 0.0)
