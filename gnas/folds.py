@@ -23,6 +23,7 @@ from gnas.run import layout
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import best_fold, default_network
+from gnas.run.record import read_leaderboard
 from gnas.run.settings import Settings
 from gnas.training.loop import Record
 from gnas.workflow import discover, list_versions, summarise_data, train_and_rank, write_data
@@ -138,10 +139,10 @@ def _run_folds(
 
 
 def _read_board(folder: Path) -> Leaderboard:
-    value = Run(folder).read_json("leaderboard")
-    if value is None:
+    board = read_leaderboard(folder)
+    if board is None:
         raise InputError(f"{folder}: it has no leaderboard; remove the folder and resume the run")
-    return Leaderboard.from_dict(value)
+    return board
 
 
 def _finish(

@@ -32,7 +32,7 @@ from gnas.model.encoder import list_encodings
 from gnas.model.network import GraphModule, Network
 from gnas.plugins import check_plugin
 from gnas.run.folder import Run
-from gnas.run.layout import SPLIT, list_networks
+from gnas.run.layout import SPLIT, list_networks, search_folder
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import load_model
 from gnas.run.protocol import TrainConfig
@@ -296,7 +296,7 @@ def make_race_candidates(
         finalists = [one.as_trained() for one in finalists]
     for one in finalists:
         training = Training(benchmark, one.entry, config, settings.training.seeds[0], run.path)
-        take_over(one, training, run.path / "search")
+        take_over(one, training, search_folder(run.path))
     entries = [one.entry for one in finalists]
     if race.max_seconds is None:
         higher, known = benchmark.task.higher_is_better, {one.name for one in entries}

@@ -9,6 +9,7 @@ from gnas.cli.prepare import PreparedRun, open_workers, prepare_run
 from gnas.cli.progress import count_progress
 from gnas.cli.screen import Screen
 from gnas.files import write_json
+from gnas.run.layout import DATA
 from gnas.strategies import search_stages
 from gnas.strategies.depth import REASONS, average_diameter, search_depth
 from gnas.workflow import strategy_from_settings, summarise_data
@@ -38,7 +39,7 @@ def run_depth(prepared: PreparedRun, bounds: dict[str, int | None]) -> None:
     screen, settings, benchmark = prepared.screen, prepared.settings, prepared.benchmark
     chosen = strategy_from_settings(settings)
     prepared.lock_folder(**bounds)
-    write_json(prepared.folder / "data.json", summarise_data(benchmark))
+    write_json(prepared.folder / DATA, summarise_data(benchmark))
     diameter = None
     if bounds["start"] is None:
         with count_progress(screen, benchmark.name) as on_progress:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import time
 import warnings
@@ -22,12 +21,13 @@ from gnas.cli.settings import check_settings, data_options, resolve_settings, se
 from gnas.data import NAMES, Benchmark, load
 from gnas.data.describe import describe_benchmark
 from gnas.errors import InputError
-from gnas.files import check_inside, read_config, read_text, write_json
+from gnas.files import check_inside, read_config, write_json
 from gnas.jobs import Runner, check_on, open_runner
 from gnas.jobs.storage import Storage
 from gnas.printed import format_count
 from gnas.run import layout
 from gnas.run.folder import Reservation, check_data
+from gnas.run.record import read_run_json
 from gnas.run.settings import RACE_SECONDS, Settings, read_command, read_settings
 from gnas.run.summary import summarise_run
 from gnas.run.words import parse_duration
@@ -130,8 +130,8 @@ def prepare_run(
 def find_earlier_input(folder: Path) -> dict[str, Any]:
     """Data options with which a resumed run of gnas 0.1 reads its molecules and builds its heads as it did."""
     try:
-        facts = json.loads(read_text(folder / "data.json"))
-    except (InputError, ValueError):
+        facts = read_run_json(folder, "data")
+    except InputError:
         return {}
     if not isinstance(facts, dict):
         return {}
@@ -311,7 +311,7 @@ class Place:
         if not self.resumed:
             words = {"command": as_typed(COMMAND.get()), "job": self.job, **options}
             write_json(self.folder / layout.COMMAND, words)
-        write_json(self.folder / "versions.json", versions)
+        write_json(self.folder / layout.VERSIONS, versions)
 
     def _refusal(self) -> InputError:
         return InputError(f"{self.folder} already holds a run; --resume resumes it, --force replaces it")

@@ -12,7 +12,7 @@ from gnas.cli.options import Options
 from gnas.cli.screen import Screen
 from gnas.errors import InputError
 from gnas.printed import to_printable
-from gnas.run.layout import is_locked, remove_own
+from gnas.run.layout import REPORT, is_locked, remove_own
 from gnas.run.summary import RunSummary, list_runs, summarise_run
 from gnas.run.table import NONE, Column, Table
 
@@ -48,8 +48,8 @@ def show_run(options: Options, screen: Screen) -> None:
         show.show_leaderboard(screen, job.leaderboard)
     if job.genotype is not None:
         screen.pairs("network", show.list_parts(job.genotype), style="green")
-    if (run / "report.html").exists():
-        screen.pair("report", str(run / "report.html"))
+    if (run / REPORT).exists():
+        screen.pair("report", str(run / REPORT))
     screen.result(
         {
             **known.to_dict(),

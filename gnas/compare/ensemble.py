@@ -37,6 +37,7 @@ from gnas.run.layout import (
     is_finished,
     list_trainings,
     member_folder,
+    search_folder,
     training_folder,
 )
 from gnas.run.leaderboard import Leaderboard, Row
@@ -171,7 +172,7 @@ def list_raced(folder: Path, search: SearchResult, benchmark: Benchmark, seed: i
     latest = {record["candidate_id"]: record for record in search.history if "candidate_id" in record}
     found = []
     for key, record in sorted(latest.items()):
-        place = folder / "search" / TRIALS / key
+        place = search_folder(folder) / TRIALS / key
         if key in taken or record["val_metric"] is None or not place.is_dir():
             continue
         state = Run(place).load_state()

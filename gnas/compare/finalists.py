@@ -21,7 +21,7 @@ from gnas.data.benchmark import Benchmark
 from gnas.files import add_format, copy_folder, dump_config, write_atomic
 from gnas.run import checkpoint
 from gnas.run.folder import Run
-from gnas.run.layout import CONFIG, GENOTYPE, RESULT, TRAINED, WEIGHTS, list_networks, list_trainings
+from gnas.run.layout import CONFIG, GENOTYPE, RESULT, TRAINED, WEIGHTS, list_networks, list_trainings, search_folder
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import describe_model
 from gnas.run.protocol import TrainConfig
@@ -155,7 +155,7 @@ class LeaderKeeper:
     def _keep_one(self, one: Finalist, config: TrainConfig) -> Record:
         """Write the selected weights of a training that goes on, and its figures; returns these."""
         training = Training(self.benchmark, one.entry, config, self.seed, self.run.path)
-        raced = Run(self.run.path / "search" / TRIALS / one.key)
+        raced = Run(search_folder(self.run.path) / TRIALS / one.key)
         state, history = raced.load_state(), raced.history()
         assert state is not None
         model = one.entry.build(self.benchmark.task).to(self.device)

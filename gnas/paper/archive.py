@@ -29,13 +29,25 @@ from gnas.errors import InputError, name_place
 from gnas.files import dump_config, parse_yaml, write_atomic
 from gnas.leases import FileSlot, wait_for_lease
 from gnas.run import layout
-from gnas.run.layout import COMMAND, CONFIG, GENOTYPE, LEASE, RESULT, lacks_flock
+from gnas.run.layout import (
+    COMMAND,
+    COMPARISON,
+    CONFIG,
+    DATA,
+    GENOTYPE,
+    HISTORY,
+    LEADERBOARD,
+    LEASE,
+    RESULT,
+    ROUND,
+    VERSIONS,
+    lacks_flock,
+)
 
-HISTORY = "history.jsonl"
 # Tables in CSV and Markdown are left out: the JSON file beside them has all their figures.
 FILES = (
-    *(CONFIG, COMMAND, "versions.json", "data.json", GENOTYPE, RESULT, "round.json"),
-    *("leaderboard.json", "strategies.json", HISTORY),
+    *(CONFIG, COMMAND, VERSIONS, DATA, GENOTYPE, RESULT, ROUND),
+    *(LEADERBOARD, COMPARISON, HISTORY),
 )
 ALPHAS_EVERY = 10
 _PART = re.compile(r"[\w+=-][\w+=.,-]{0,200}")  # of a path: no dot first, so that none leads out of the archive
@@ -71,7 +83,7 @@ def read_small_files(folder: Path, *, trained: bool = True) -> dict[str, str]:
         inner += layout.list_trainings(folder, network).values()
     for part in (folder, *filter(layout.is_finished, inner)):
         for file in (part / name for name in FILES if (part / name).exists()):
-            if file.name == "leaderboard.json" and not trained:
+            if file.name == LEADERBOARD and not trained:
                 continue
             with name_place(str(file)):
                 text = file.read_bytes().decode(errors="replace")

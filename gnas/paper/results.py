@@ -22,6 +22,7 @@ from gnas.run.record import (
     RoundRecord,
     SearchFigures,
     TrainingFigures,
+    read_comparison,
     read_history,
     read_run_architecture,
     read_run_config,
@@ -147,10 +148,7 @@ class Results:
 
     def find_strategies(self, run: StrategiesRun) -> StrategyComparison | None:
         """The comparison, once every strategy has run from every seed."""
-        for folder in self.run_folders(run.folder):
-            if (folder / "strategies.json").exists():
-                return StrategyComparison.load(folder)
-        return None
+        return next(filter(None, map(read_comparison, self.run_folders(run.folder))), None)
 
     def find_trainings(self, run: TrainRun) -> SeedResults:
         """Results of the run's seeds that are finished. For a found network, those of another network do not count."""

@@ -20,12 +20,12 @@ from gnas.report.pictures import build_frames, make_comparison_pictures, make_pi
 from gnas.report.reuse import make_snippets
 from gnas.report.shapes import to_svg
 from gnas.report.tables import ensemble_table, rounds_table, runs_table, splits_table, trainings_table, values_table
+from gnas.run.layout import REPORT
 from gnas.run.record import RunRecord, file_signature, read_run, refuse_damaged
 from gnas.run.table import Table
 from gnas.run.words import join_words, unit
 from gnas.workflow import package_versions
 
-NAME = "report.html"
 PACKAGES = ("gnas", "torch", "torch-geometric", "numpy", "matplotlib")
 
 
@@ -169,8 +169,8 @@ def _versions_table(run: RunRecord) -> Table[Any]:
 
 
 def _target(out: str | Path | None, folder: Path) -> Path:
-    path = folder / NAME if out is None else Path(out)
-    return path / NAME if path.is_dir() else path
+    path = folder / REPORT if out is None else Path(out)
+    return path / REPORT if path.is_dir() else path
 
 
 def render_page(name: str, **values: Any) -> str:

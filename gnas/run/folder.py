@@ -351,7 +351,7 @@ class Run:
         self.close()
 
     def _clear(self) -> None:
-        for name in ("history.jsonl", layout.GENOTYPE, layout.RESULT, layout.SPLIT, layout.PREDICTIONS):
+        for name in (layout.HISTORY, layout.GENOTYPE, layout.RESULT, layout.SPLIT, layout.PREDICTIONS):
             (self.path / name).unlink(missing_ok=True)
         for file in (self.path / layout.CHECKPOINTS).glob("*.safetensors"):
             file.unlink()

@@ -31,6 +31,8 @@ CONFIG, COMMAND, RESULT, GENOTYPE, LOCK = "config.yaml", "command.json", "result
 LEASE = ".lease.json"  # the lock where the file system has none
 MODEL, WEIGHTS = "model.json", "weights.safetensors"
 SPLIT, PREDICTIONS = "split.csv", "predictions.csv"
+VERSIONS, DATA, HISTORY, REPORT = "versions.json", "data.json", "history.jsonl", "report.html"
+LEADERBOARD, COMPARISON, TRACKING, ROUND = "leaderboard.json", "strategies.json", "tracking.json", "round.json"
 ENSEMBLE = "ensemble"  # the name of an ensemble among the networks of a run
 SHARED_GRAPHS = ("graphs-*.safetensors", ".graphs*.safetensors*")  # in the folder of jobs
 TRAINED, STRATEGIES, CHECKPOINTS, JOBS = "trained", "strategies", "checkpoints", "jobs"
@@ -40,27 +42,16 @@ _NUMBERED = re.compile(r"(seed|round|fold)-\d+")
 
 # Every name that a run may write at the top of its folder; rounds of a depth search come on top.
 OWN_NAMES = (
-    *(
-        CONFIG,
-        COMMAND,
-        "versions.json",
-        "data.json",
-        SPLIT,
-        "history.jsonl",
-        GENOTYPE,
-        RESULT,
-        "tracking.json",
-        "report.html",
-    ),
-    *("leaderboard.csv", "leaderboard.json", "leaderboard.md"),
-    *("strategies.csv", "strategies.json", "strategies.md", "strategies.svg", "strategies.png", STRATEGIES),
+    *(CONFIG, COMMAND, VERSIONS, DATA, SPLIT, HISTORY, GENOTYPE, RESULT, TRACKING, REPORT),
+    *("leaderboard.csv", LEADERBOARD, "leaderboard.md"),
+    *("strategies.csv", COMPARISON, "strategies.md", "strategies.svg", "strategies.png", STRATEGIES),
     *(CHECKPOINTS, "search", TRAINED, JOBS, "tensorboard", "wandb", "mlflow.db"),
 )
 
 
 # What other commands write there later, and what the folder of a single search or training has beside these.
 MADE_LATER = (
-    *("export", "genotype.svg", "genotype.png", "trials", "start.safetensors", "round.json"),
+    *("export", "genotype.svg", "genotype.png", "trials", "start.safetensors", ROUND),
     *(MODEL, WEIGHTS, PREDICTIONS, *PARTS),
 )
 TEMPORARY = re.compile(r"\..+\.(yaml|json|jsonl|safetensors|html|csv|md|svg|png)\.\w{8}")  # of ``write_atomic``

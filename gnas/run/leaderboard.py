@@ -11,6 +11,7 @@ from typing import Any
 
 from gnas.files import write_atomic, write_json
 from gnas.model.task import higher_is_better
+from gnas.run.layout import LEADERBOARD
 from gnas.run.table import Column, Table, show_count
 from gnas.run.words import direction, duration, format_metric, format_spread, unit
 
@@ -227,4 +228,4 @@ class Leaderboard:
         """Write leaderboard.csv, .json and .md."""
         write_atomic(folder / "leaderboard.csv", self.to_csv())
         write_atomic(folder / "leaderboard.md", self.to_markdown())
-        write_json(folder / "leaderboard.json", self.to_dict())
+        write_json(folder / LEADERBOARD, self.to_dict())

@@ -299,8 +299,8 @@ def read_run(folder: str | Path) -> RunRecord:
         genotype=next(filter(None, genotypes), None) or _latest_genotype(history),
         history=history,
         search=_read_search_figures(search) if search else None,
-        leaderboard=_read_leaderboard(folder),
-        strategies=StrategyComparison.load(folder) if (folder / "strategies.json").exists() else None,
+        leaderboard=read_leaderboard(folder),
+        strategies=read_comparison(folder),
         trainings=tuple(one for one in read_trainings(folder) if one.name != layout.ENSEMBLE)
         or (() if is_search or not own_history else (read_training(folder),)),
         rounds=tuple(map(RoundRecord.from_dict, (result or {}).get("rounds") or map(_unfinished_round, rounds))),
@@ -405,9 +405,15 @@ def _latest_genotype(history: Records) -> Genotype | None:
         return None
 
 
-def _read_leaderboard(folder: Path) -> Leaderboard | None:
+def read_leaderboard(folder: Path) -> Leaderboard | None:
+    """The leaderboard of a run; None if it has none yet."""
     value = read_run_json(folder, "leaderboard")
     try:
         return None if value is None else Leaderboard.from_dict(value)
     except (KeyError, TypeError):
-        raise InputError(f"{folder / 'leaderboard.json'}: not a leaderboard; remove it and resume the run") from None
+        raise InputError(f"{folder / layout.LEADERBOARD}: not a leaderboard; remove it and resume the run") from None
+
+
+def read_comparison(folder: Path) -> StrategyComparison | None:
+    """The comparison of strategies of a run; None if it has none yet."""
+    return StrategyComparison.load(folder) if (folder / layout.COMPARISON).exists() else None

@@ -19,6 +19,7 @@ from gnas.arch.stack import EDGE_STATES, READOUTS, StackSpace
 from gnas.errors import InputError, choose, name_place
 from gnas.fields import SWITCHES, check_fields, convert_fields, field_kinds, setting
 from gnas.files import check_format, parse_yaml, read_text
+from gnas.run.layout import COMMAND, CONFIG
 from gnas.run.protocol import TrainConfig
 
 GRADIENT = ("single-level", "darts", "darts1", "darts2")  # they share their options
@@ -545,7 +546,7 @@ def read_command(path: str | Path) -> dict[str, Any]:
     """The content of a settings file; of a run folder, the options of the command that started it."""
     file = Path(path)
     if file.is_dir():
-        file = next((file / name for name in ("command.json", "config.yaml") if (file / name).exists()), file)
+        file = next((file / name for name in (COMMAND, CONFIG) if (file / name).exists()), file)
     found = parse_yaml(read_text(file), str(file))
     if not isinstance(found, dict):
         raise InputError(f"{file}: expected settings by name, such as 'space: {{cells: 4}}'")

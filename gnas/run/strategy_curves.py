@@ -12,6 +12,7 @@ from typing import Any
 from gnas.errors import InputError, choose
 from gnas.files import is_number, read_json, write_atomic, write_json
 from gnas.model.task import higher_is_better
+from gnas.run.layout import COMPARISON
 from gnas.run.table import Column, Table, show_count
 from gnas.run.words import direction, duration, format_metric, format_spread, unit
 
@@ -179,12 +180,12 @@ class StrategyComparison:
         """Write strategies.csv (one row per point), .json and .md (the table)."""
         write_atomic(folder / "strategies.csv", self.to_csv())
         write_atomic(folder / "strategies.md", self.to_markdown())
-        write_json(folder / "strategies.json", self.to_dict())
+        write_json(folder / COMPARISON, self.to_dict())
 
     @staticmethod
     def load(folder: str | Path) -> StrategyComparison:
         """Read the files that ``save`` wrote."""
-        file = Path(folder) / "strategies.json"
+        file = Path(folder) / COMPARISON
         try:
             return StrategyComparison.from_dict(read_json(file))
         except OSError as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gnas.errors import InputError
 from gnas.files import is_number, read_config, read_json
-from gnas.run.layout import CONFIG, RESULT, is_run, run_state
+from gnas.run.layout import CONFIG, LEADERBOARD, RESULT, is_run, run_state
 from gnas.run.settings import config_value, upgrade_config
 
 MAX_LEVELS = 4  # of folders between the root of a list and a run
@@ -46,7 +46,7 @@ def summarise_run(folder: str | Path) -> RunSummary:
     if not ("job" in config or "dataset" in config):
         raise InputError(f"{folder}: not a run folder, its {CONFIG} names no job")
     result = _read_values(folder / RESULT)
-    row = _best_row(_read_values(folder / "leaderboard.json"))
+    row = _best_row(_read_values(folder / LEADERBOARD))
     search = result["search"] if isinstance(result.get("search"), dict) else result
     strategy = config_value(config, "search.strategy")
     return RunSummary(

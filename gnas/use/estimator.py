@@ -25,6 +25,7 @@ from gnas.run import layout
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import load_model
+from gnas.run.record import read_history, read_leaderboard
 from gnas.run.settings import Settings, config_settings, default_preset, find_setting, is_setting
 from gnas.run.words import parse_duration
 from gnas.training.loop import Record
@@ -364,10 +365,10 @@ class Estimator:
         return found
 
     def _adopt_run(self, folder: Path) -> None:
-        board = Run(folder).read_json("leaderboard")
+        board = read_leaderboard(folder)
         if board is None:
             raise InputError(f"{folder}: the run is not finished; resume it first")
-        self._adopt(folder, Leaderboard.from_dict(board), Run(layout.search_folder(folder)).history())
+        self._adopt(folder, board, read_history(layout.search_folder(folder)))
         if self.task_.kind not in self.kinds:
             raise InputError(f"{folder}: a {self.task_.kind}; {type(self).__name__} learns {' or '.join(self.kinds)}")
 

@@ -24,7 +24,7 @@ from gnas.model.export_template import ENSEMBLE_ENCODINGS, ENSEMBLE_SOURCE
 from gnas.model.export_weights import exported_views
 from gnas.model.network import GraphModule, Network
 from gnas.printed import format_count
-from gnas.run.layout import MODEL, WEIGHTS, member_folder
+from gnas.run.layout import GENOTYPE, MODEL, WEIGHTS, member_folder
 from gnas.run.models import TrainedInfo, default_network, find_model, load_model
 from gnas.run.table import Table
 from gnas.use.export_card import describe_task, model_card, origin_words
@@ -90,7 +90,7 @@ def _network_files(model: GraphModule, info: TrainedInfo) -> Files:
         "model.py": module_source(model, about),
         WEIGHTS: tensor_bytes(exported_weights(model), {"format": "pt"}),
         "README.md": model_card(model, info, versions),
-        **({"genotype.yaml": model.genotype.to_yaml()} if isinstance(model, Network) else {}),
+        **({GENOTYPE: model.genotype.to_yaml()} if isinstance(model, Network) else {}),
         MODEL: _describe_export(info, versions),
     }
 

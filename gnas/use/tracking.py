@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from gnas.errors import InputError, choose
 from gnas.files import read_json, write_json
 from gnas.printed import mask_secrets, to_printable
+from gnas.run.layout import TRACKING
 
 Record = dict[str, Any]
 NAMES = ("tensorboard", "mlflow", "wandb")
@@ -170,7 +171,7 @@ def _masked_arguments() -> Iterator[None]:
 
 def _remembered(folder: Path) -> dict[str, str]:
     """Which run of a tracker belongs to a folder."""
-    file = folder / "tracking.json"
+    file = folder / TRACKING
     try:
         found = read_json(file) if file.exists() else {}
     except InputError:
@@ -179,4 +180,4 @@ def _remembered(folder: Path) -> dict[str, str]:
 
 
 def _remember(folder: Path, name: str, run: str) -> None:
-    write_json(folder / "tracking.json", {**_remembered(folder), name: run})
+    write_json(folder / TRACKING, {**_remembered(folder), name: run})

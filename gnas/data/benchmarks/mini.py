@@ -214,36 +214,26 @@ def _compact(rows: list[Row]) -> Compact:
 PATTERN_MINI = PatternModel(Blocks(3, (4, 9), 0.5, 0.2), patterns=20, pattern_sizes=(5, 9))
 CLUSTER_MINI = ClusterModel(Blocks(4, (4, 9), 0.7, 0.1))
 
+
+def _blocks(what: str, classes: int, model: sbm.Model, figures: tuple[int, int, int, float]) -> Dataset:
+    """A dataset of small stochastic block models whose nodes have one signal more than there are classes."""
+    facts = Facts(
+        f"small stochastic block models, {what}",
+        node_task(classes, classes + 1),
+        (240, 60, 60),
+        *figures,
+        symmetric=True,
+        tolerance=0.06,
+        slack=3,
+        patience=5,
+    )
+    return Dataset(facts, sbm.graph_set, build=partial(generate_splits, model))
+
+
 # The figures are those of seed 0; other seeds draw other graphs of the same kind.
 DATASETS = {
-    "pattern-mini": Dataset(
-        Facts(
-            "small stochastic block models, find the planted pattern",
-            node_task(2, 3),
-            (240, 60, 60),
-            *(9_503, 17, 35, 267.8),
-            symmetric=True,
-            tolerance=0.06,
-            slack=3,
-            patience=5,
-        ),
-        sbm.graph_set,
-        build=partial(generate_splits, PATTERN_MINI),
-    ),
-    "cluster-mini": Dataset(
-        Facts(
-            "small stochastic block models, find the communities",
-            node_task(4, 5),
-            (240, 60, 60),
-            *(9_324, 18, 35, 157.3),
-            symmetric=True,
-            tolerance=0.06,
-            slack=3,
-            patience=5,
-        ),
-        sbm.graph_set,
-        build=partial(generate_splits, CLUSTER_MINI),
-    ),
+    "pattern-mini": _blocks("find the planted pattern", 2, PATTERN_MINI, (9_503, 17, 35, 267.8)),
+    "cluster-mini": _blocks("find the communities", 4, CLUSTER_MINI, (9_324, 18, 35, 157.3)),
     "digits": Dataset(
         Facts(
             "superpixels of drawn digits",
