@@ -25,7 +25,8 @@ from gnas.model.network import GraphModule
 from gnas.run import checkpoint
 from gnas.run.models import build_model, describe_network
 
-# The dataclasses a job can carry, by name, and the module of each. They are imported when a job uses them.
+# The dataclasses that a job can carry, by name, and the module of each. They are imported when a job uses them.
+# The built-in strategies come on top.
 CLASSES = {
     "SearchSpace": "gnas.arch.space",
     "StackSpace": "gnas.arch.stack",
@@ -40,12 +41,6 @@ CLASSES = {
     "SearchResult": "gnas.strategies.base",
     "TrialSettings": "gnas.strategies.trial",
     "TrialData": "gnas.strategies.trial",
-    "SingleLevel": "gnas.strategies.single_level",
-    "Darts": "gnas.strategies.darts",
-    "RandomSearch": "gnas.strategies.random",
-    "Evolution": "gnas.strategies.evolution",
-    "GraphNAS": "gnas.strategies.graphnas",
-    "Race": "gnas.strategies.race",
     "RaceCandidate": "gnas.strategies.candidate",
     "SearchBudget": "gnas.compare.strategies",
     "Candidate": "gnas.compare.networks",
@@ -96,10 +91,19 @@ def encode(value: Any, files: Files | None = None) -> Any:
 
 def _encode_dataclass(value: Any, files: Files | None) -> dict[str, Any]:
     name = type(value).__name__
-    if not is_dataclass(value) or type(value).__module__ != CLASSES.get(name):
+    if not is_dataclass(value) or _find_class(name) is not type(value):
         raise InputError(f"{_describe(value)} cannot be sent to workers; {HERE}")
     content = {f.name: encode(getattr(value, f.name), files) for f in fields(value) if f.init}
     return {"$class": [name, content]}
+
+
+def _find_class(name: str) -> type | None:
+    """The dataclass of this name that a job can carry."""
+    if name in CLASSES:
+        found: type = getattr(importlib.import_module(CLASSES[name]), name)
+        return found
+    strategies = importlib.import_module("gnas.strategies").STRATEGIES.values()  # late: strategies use jobs
+    return next((kind for kind in strategies if isinstance(kind, type) and kind.__name__ == name), None)
 
 
 def _describe(value: Any) -> str:
@@ -128,8 +132,10 @@ def decode(value: Any, find_file: Callable[[str], Path] | None = None) -> Any:
 
 def _decode_class(content: Any, find_file: Callable[[str], Path] | None) -> Any:
     name, values = content
-    module = CLASSES[choose(name, CLASSES, "class of a job's value")]
-    return getattr(importlib.import_module(module), name)(**{key: decode(v, find_file) for key, v in values.items()})
+    kind = _find_class(str(name))
+    if kind is None:
+        raise InputError(f"{shorten(name)!r} is not a class that a job can carry")
+    return kind(**{key: decode(v, find_file) for key, v in values.items()})
 
 
 def _decode_network(content: Any, find_file: Callable[[str], Path] | None) -> GraphModule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -11,13 +11,21 @@ from torch import Tensor
 from gnas.arch.operation import Code
 from gnas.graph import Neighbors
 from gnas.kernels.aggregate import inverse_degree, reduce, symmetric_scales
-from gnas.model.operations.base import Operation, Variant
-from gnas.model.operations.reduction import standard_deviation
+from gnas.model.operations.base import Operation, Reduction, Variant
 from gnas.model.stacked import StackedLinear
+
+SMALLEST_VARIANCE = 1e-5
+RECEIVE = 'receive({{}}, edge_index, h.size(0), "{}")'  # exported code: what a node receives of its messages
+
+
+def _means(sums: Sequence[Tensor], neighbors: Neighbors) -> list[Tensor]:
+    return [one * inverse_degree(neighbors, one.dtype) for one in sums]
 
 
 class NeighborSum(Operation):
     r"""Sum aggregator :math:`L_{sum}(H)_i = \sum_{j \in \mathcal{N}(i)} H_j`."""
+
+    reduction = Reduction("sum of the", RECEIVE.format("sum"))
 
     def messages(self, h: Tensor) -> Tensor:
         """What is aggregated: H itself."""
@@ -34,6 +42,8 @@ class NeighborSum(Operation):
 class NeighborMean(Operation):
     r"""Mean aggregator :math:`L_{mean}(H)_i = \frac{1}{|\mathcal{N}(i)|} \sum_{j \in \mathcal{N}(i)} H_j` (0 without any)."""
 
+    reduction = Reduction("mean of the", RECEIVE.format("mean"), finish=lambda sums, near: _means(sums, near)[0])
+
     def __init__(self, channels: int, count: int, variant: Variant) -> None:
         super().__init__(channels, count, variant)
         self.message = StackedLinear(count, channels, channels) if variant.transform_messages else None
@@ -47,18 +57,20 @@ class NeighborMean(Operation):
 
     @classmethod
     def export_code(cls, variant: Variant) -> Code:
-        return _reduction("The mean over neighbours.", "mean", variant)
+        return _neighbor_code("The mean over neighbours.", "mean", variant)
 
 
 class NeighborMax(NeighborMean):
     r"""Max aggregator :math:`L_{max}(H)_i = \max_{j \in \mathcal{N}(i)} H_j`, channel by channel, 0 without neighbours."""
+
+    reduction = Reduction("maximum of the", RECEIVE.format("max"), sums=())
 
     def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
         return reduce_together({"max": self.messages(h)}, neighbors)["max"]
 
     @classmethod
     def export_code(cls, variant: Variant) -> Code:
-        return _reduction("The maximum over neighbours.", "max", variant)
+        return _neighbor_code("The maximum over neighbours.", "max", variant)
 
 
 class NeighborSymmetric(Operation):
@@ -66,6 +78,13 @@ class NeighborSymmetric(Operation):
 
     :math:`d_i` counts what a node receives and :math:`d_j` what it sends. Not one of the paper's: name it to use it.
     """
+
+    reduction = Reduction(
+        "sum, scaled by the degrees at both ends, of the",
+        "receive_symmetric({}, edge_index, h.size(0))",
+        sums=("scaled",),
+        finish=lambda sums, near: sums[0] * symmetric_scales(near, sums[0].dtype)[1],
+    )
 
     def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
         sent, received = symmetric_scales(neighbors, h.dtype)
@@ -91,6 +110,13 @@ class NeighborStd(Operation):
     As in PyG, variances up to 1e-5 count as 0. Not one of the paper's: name it to use it.
     """
 
+    reduction = Reduction(
+        "standard deviation of the",
+        "receive_std({}, edge_index, h.size(0))",
+        sums=("square", "value"),
+        finish=lambda sums, near: standard_deviation(*_means(sums, near)),
+    )
+
     def forward(self, h: Tensor, x: Tensor, neighbors: Neighbors) -> Tensor:
         squares, mean = reduce_together({"mean": torch.cat([h.square(), h])}, neighbors)["mean"].chunk(2)
         return standard_deviation(squares, mean)
@@ -105,7 +131,13 @@ class NeighborStd(Operation):
         )
 
 
-def _reduction(doc: str, name: str, variant: Variant) -> Code:
+def standard_deviation(squares: Tensor, mean: Tensor) -> Tensor:
+    """The standard deviation from the means of squares and of values; as in PyG, small ones are 0 and have no gradient."""
+    variance = squares - mean.square()
+    return variance.clamp_min(SMALLEST_VARIANCE).sqrt().masked_fill(variance <= SMALLEST_VARIANCE, 0.0)
+
+
+def _neighbor_code(doc: str, name: str, variant: Variant) -> Code:
     """The code of mean and max, whose messages the authors' code transforms."""
     if variant.transform_messages:
         value = f'aggregate(F.relu(self.message(h)), edge_index, "{name}")'
@@ -154,7 +186,7 @@ def _unflat(values: Tensor, first: int, count: int, channels: int) -> Tensor:
     return values.view(values.size(0), -1, channels)[:, first : first + count].transpose(0, 1)
 
 
-AGGREGATOR_TYPES = {
+AGGREGATOR_TYPES: dict[str, type[Operation]] = {
     "sum": NeighborSum,
     "mean": NeighborMean,
     "max": NeighborMax,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -37,6 +38,24 @@ def find_variant(name: str) -> Variant:
     return VARIANTS[choose(name, VARIANTS, "variant")]
 
 
+@dataclass(frozen=True)
+class Reduction:
+    """How an aggregator reduces messages that exist as rows, one for each edge.
+
+    Args:
+        words: The aggregator in the documentation of exported code, such as ``sum of the``.
+        code: Its expression in exported code; ``{}`` stands for the messages.
+        sums: The columns whose sums it needs: ``value``, ``square``, or ``scaled`` by the sender's degree. Empty: it is the
+            maximum.
+        finish: The result, from these sums and the neighbours; None: the sum itself.
+    """
+
+    words: str
+    code: str
+    sums: tuple[str, ...] = ("value",)
+    finish: Callable[[Sequence[Tensor], Neighbors], Tensor] | None = None
+
+
 class Operation(nn.Module):
     """A stack of ``count`` operations of one kind. Subclass it to add your own: see docs/extending.md.
 
@@ -45,6 +64,7 @@ class Operation(nn.Module):
     """
 
     look: ClassVar[Look | None] = None  # of an operation of your own in drawings; None: chosen by its name
+    reduction: ClassVar[Reduction | None] = None  # of messages, for a built-in aggregator
 
     def __init__(self, channels: int, count: int, variant: Variant) -> None:
         super().__init__()

@@ -17,20 +17,13 @@ from torch import Tensor, nn
 from gnas.arch.operation import Code
 from gnas.kernels import fused
 from gnas.kernels.aggregate import aggregate, symmetric_scales, weighted_sum
-from gnas.model.operations.reduction import Wanted, reduce_messages
+from gnas.model.operations.reduction import REDUCTIONS, Wanted, reduce_messages
 from gnas.model.relation import Related
 from gnas.model.stacked import StackedLinear
 
 WEIGHTED = ("sum", "mean", "symmetric")  # aggregators that are sums with a weight for each edge
 SLOPE = 0.2  # of attention's activation below zero, as in GATv2
 MOST_HEADS = 4
-WORDS = {  # in the documentation of exported code
-    "sum": "sum of the",
-    "mean": "mean of the",
-    "max": "maximum of the",
-    "symmetric": "sum, scaled by the degrees at both ends, of the",
-    "std": "standard deviation of the",
-}
 
 
 class Message(nn.Module):
@@ -80,7 +73,7 @@ class EdgeMessage(Message):
     @classmethod
     def export_code(cls, aggregator: str, channels: int) -> Code:
         return Code(
-            f"The {WORDS[aggregator]} messages of the sender and the edge.",
+            f"The {REDUCTIONS[aggregator].words} messages of the sender and the edge.",
             ("self.edge = nn.Linear(channels, channels)",),
             "edge_index, e",
             ("message = F.relu(h[edge_index[0]] + self.edge(e))",),
@@ -98,7 +91,7 @@ class PairMessage(Message):
 
     @classmethod
     def export_code(cls, aggregator: str, channels: int) -> Code:
-        doc = f"The {WORDS[aggregator]} relations of a node to its senders."
+        doc = f"The {REDUCTIONS[aggregator].words} relations of a node to its senders."
         return Code(doc, reads="edge_index, r", value=_received("r", aggregator))
 
 
@@ -141,7 +134,7 @@ class GatedMessage(Message):
             steps = (*steps, f"total = {_received('message', 'sum')}", f"gates = {_received('gate', 'sum')}")
             value = "total / (gates + 1e-6)"
         return Code(
-            f"The {WORDS[aggregator]} senders' values, each through the gate of its edge.",
+            f"The {REDUCTIONS[aggregator].words} senders' values, each through the gate of its edge.",
             ("self.value = nn.Linear(channels, channels)",),
             "edge_index, r",
             steps,
@@ -185,7 +178,7 @@ class AttentionMessage(Message):
     def export_code(cls, aggregator: str, channels: int) -> Code:
         heads = _count_heads(channels)
         return Code(
-            f"The {WORDS[aggregator]} senders' values by attention of {heads} head{'s' if heads > 1 else ''}.",
+            f"The {REDUCTIONS[aggregator].words} senders' values by attention of {heads} head{'s' if heads > 1 else ''}.",
             (
                 "self.value = nn.Linear(channels, channels)",
                 f"self.score = nn.Parameter(torch.zeros({heads}, channels // {heads}))",
@@ -225,9 +218,7 @@ def _count_heads(channels: int) -> int:
 
 def _received(messages: str, aggregator: str) -> str:
     """What a node receives of its messages, as an expression of exported code."""
-    if aggregator in ("symmetric", "std"):
-        return f"receive_{aggregator}({messages}, edge_index, h.size(0))"
-    return f'receive({messages}, edge_index, h.size(0), "{aggregator}")'
+    return REDUCTIONS[aggregator].code.format(messages)
 
 
 def _side_by_side(h: Tensor) -> Tensor:

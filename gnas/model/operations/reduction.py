@@ -7,20 +7,20 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gnas.kernels.aggregate import inverse_degree, reduce, symmetric_scales
+from gnas.kernels.aggregate import reduce, symmetric_scales
 from gnas.model.edges import Edges
+from gnas.model.operations.aggregators import AGGREGATOR_TYPES
 
 Wanted = tuple[int, str]  # a link and the aggregator of its messages
 Column = tuple[str, int]  # "value", "square" or "scaled", and a link
-SUMMED = {"sum": ("value",), "mean": ("value",), "std": ("square", "value"), "symmetric": ("scaled",)}
-SMALLEST_VARIANCE = 1e-5
+REDUCTIONS = {name: kind.reduction for name, kind in AGGREGATOR_TYPES.items() if kind.reduction is not None}
 
 
 def reduce_messages(messages: Tensor, wanted: Sequence[Wanted], edges: Edges) -> dict[Wanted, Tensor]:
     """Aggregate ``[edges, links, channels]``: for each of ``wanted`` a tensor ``[nodes, channels]``."""
-    channels, near = messages.size(2), edges.neighbors
-    sums = list(dict.fromkeys((form, row) for row, name in wanted for form in SUMMED.get(name, ())))
-    maxima = list(dict.fromkeys(("value", row) for row, name in wanted if name == "max"))
+    channels = messages.size(2)
+    sums = list(dict.fromkeys((form, row) for row, name in wanted for form in REDUCTIONS[name].sums))
+    maxima = list(dict.fromkeys(("value", row) for row, name in wanted if not REDUCTIONS[name].sums))
     both = [one for one in sums if one in maxima]
     sums = [*(one for one in sums if one not in maxima), *both]
     order = [*sums, *(one for one in maxima if one not in both)]
@@ -35,27 +35,18 @@ def reduce_messages(messages: Tensor, wanted: Sequence[Wanted], edges: Edges) ->
     summed, highest = _columns(total, len(sums)), _columns(largest, len(maxima))
     found = {}
     for row, name in wanted:
-        if name == "max":
+        one = REDUCTIONS[name]
+        if one.sums:
+            parts = [summed[sums.index((form, row))] for form in one.sums]
+            found[row, name] = parts[0] if one.finish is None else one.finish(parts, edges.neighbors)
+        else:
             found[row, name] = highest[maxima.index(("value", row))]
-            continue
-        parts = [summed[sums.index((form, row))] for form in SUMMED[name]]
-        if name == "symmetric":
-            parts = [parts[0] * symmetric_scales(near, messages.dtype)[1]]
-        elif name != "sum":
-            parts = [part * inverse_degree(near, messages.dtype) for part in parts]
-        found[row, name] = standard_deviation(*parts) if name == "std" else parts[0]
     return found
 
 
 def _columns(values: Tensor, count: int) -> Sequence[Tensor]:
     """``count`` columns of equal width."""
     return values.chunk(count, dim=1) if count > 1 else (values,) * count
-
-
-def standard_deviation(squares: Tensor, mean: Tensor) -> Tensor:
-    """The standard deviation from the means of squares and of values; as in PyG, small ones are 0 and have no gradient."""
-    variance = squares - mean.square()
-    return variance.clamp_min(SMALLEST_VARIANCE).sqrt().masked_fill(variance <= SMALLEST_VARIANCE, 0.0)
 
 
 def _arrange(messages: Tensor, order: Sequence[Column], edges: Edges) -> Tensor:
