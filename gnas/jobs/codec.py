@@ -91,19 +91,16 @@ def encode(value: Any, files: Files | None = None) -> Any:
 
 def _encode_dataclass(value: Any, files: Files | None) -> dict[str, Any]:
     name = type(value).__name__
-    if not is_dataclass(value) or _find_class(name) is not type(value):
+    if not is_dataclass(value) or list_classes().get(name) != type(value).__module__:
         raise InputError(f"{_describe(value)} cannot be sent to workers; {HERE}")
     content = {f.name: encode(getattr(value, f.name), files) for f in fields(value) if f.init}
     return {"$class": [name, content]}
 
 
-def _find_class(name: str) -> type | None:
-    """The dataclass of this name that a job can carry."""
-    if name in CLASSES:
-        found: type = getattr(importlib.import_module(CLASSES[name]), name)
-        return found
+def list_classes() -> dict[str, str]:
+    """The names of all dataclasses that a job can carry, and the module of each."""
     strategies = importlib.import_module("gnas.strategies").STRATEGIES.values()  # late: strategies use jobs
-    return next((kind for kind in strategies if isinstance(kind, type) and kind.__name__ == name), None)
+    return {**CLASSES, **{kind.__name__: kind.__module__ for kind in strategies if isinstance(kind, type)}}
 
 
 def _describe(value: Any) -> str:
@@ -132,10 +129,9 @@ def decode(value: Any, find_file: Callable[[str], Path] | None = None) -> Any:
 
 def _decode_class(content: Any, find_file: Callable[[str], Path] | None) -> Any:
     name, values = content
-    kind = _find_class(str(name))
-    if kind is None:
-        raise InputError(f"{shorten(name)!r} is not a class that a job can carry")
-    return kind(**{key: decode(v, find_file) for key, v in values.items()})
+    classes = list_classes()
+    module = classes[choose(name, classes, "class of a job's value")]
+    return getattr(importlib.import_module(module), name)(**{key: decode(v, find_file) for key, v in values.items()})
 
 
 def _decode_network(content: Any, find_file: Callable[[str], Path] | None) -> GraphModule:

@@ -20,7 +20,7 @@ from gnas.data.benchmark import Benchmark
 from gnas.data.storage import write_graphs
 from gnas.errors import InputError, Interrupted
 from gnas.jobs import Job, JobsFailed, Runner, check_on, open_runner
-from gnas.jobs.codec import CLASSES, Files, decode, encode
+from gnas.jobs.codec import Files, decode, encode, list_classes
 from gnas.jobs.job import FUNCTIONS, find_function
 from gnas.jobs.perform import load_arguments
 from gnas.model.network import GraphModule
@@ -235,7 +235,7 @@ def test_values_of_other_classes_are_not_sent(tmp_path: Path) -> None:
             runner.run([job])
         with pytest.raises(InputError, match="unknown class of a job's value 'Popen'; choose one of: SearchSpace"):
             decode({"$class": ["Popen", {"args": "ls"}]})
-    for name, module in CLASSES.items():
+    for name, module in list_classes().items():
         assert find_function(f"{module}.{name}").__name__ == name
 
 
