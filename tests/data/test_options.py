@@ -44,10 +44,10 @@ def test_every_part_can_be_overridden():
     [
         ({"levl": "node"}, "unknown option 'levl'; choose one of: seed"),
         ({"levl": "node"}, "did you mean 'level'?"),
-        ({"level": "planet"}, "task level 'planet'"),
-        ({"kind": "clustering"}, "task kind"),
+        ({"level": "planet"}, "unknown level 'planet'"),
+        ({"kind": "clustering"}, "unknown kind 'clustering'"),
         ({"metric": "auc"}, "metric 'auc'"),
-        ({"loss": 3}, "loss 3"),
+        ({"loss": 3}, "loss is 3; it must be a text or null"),
         ({"readout": "median"}, "readout 'median'"),
         ({"metric": "accuracy"}, "regression metric 'accuracy'"),
         ({"split": "time"}, "split 'time'"),
@@ -67,7 +67,8 @@ def test_every_part_can_be_overridden():
         ({"target": 3}, "target must be a name"),
         ({"categorical": 1.5}, "categorical must be a name"),
         ({"categorical": "z"}, "categorical column 'z'"),
-        ({"name": 3}, "name must be a text"),
+        ({"name": 3}, "name is 3; it must be a text or null"),
+        ({"name": ""}, "name and smiles cannot be empty"),
     ],
 )
 def test_options_that_are_none(options, words):

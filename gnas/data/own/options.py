@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,11 @@ from gnas.data.benchmark import Hops, check_sample_neighbors
 from gnas.data.encoding import Column, Encoding, is_descriptor
 from gnas.data.graph_encodings import Requested, parse_encodings
 from gnas.data.splits import DEFAULT_FRACTIONS, Fractions, SplitRule, check_folds, check_fractions, check_seed
-from gnas.errors import InputError, choose
+from gnas.errors import InputError
+from gnas.fields import check_fields, setting
+from gnas.model.metrics import METRIC_TABLE
 from gnas.model.structure import parse_measures
-from gnas.model.task import HEADS, KINDS, LEVELS, LOSSES, METRICS, Task
+from gnas.model.task import HEADS, KINDS, LEVELS, LOSSES, Task
 
 ATOMS = ("all", "element", "tokens")  # columns of molecules; tokens: those of ZINC and of gnas 0.1
 DESCRIPTORS = ("rdkit",)
@@ -27,12 +29,12 @@ class LoadOptions:
 
     seed: int = 0
     name: str | None = None
-    level: str | None = None
-    kind: str | None = None
-    metric: str | None = None
-    loss: str | None = None
-    readout: str | None = None
-    head: str | None = None
+    level: str | None = setting(None, choices=LEVELS)
+    kind: str | None = setting(None, choices=KINDS)
+    metric: str | None = setting(None, choices=tuple(METRIC_TABLE))
+    loss: str | None = setting(None, choices=[name for kind in KINDS for name in LOSSES[kind]])
+    readout: str | None = setting(None, choices=READOUTS)
+    head: str | None = setting(None, choices=HEADS)
     categorical: Categorical = None
     target: str | Sequence[str] | None = None
     split: str | None = None
@@ -47,18 +49,13 @@ class LoadOptions:
     edges: bool | str | None = None
     pos: bool = False
     smiles: str | None = None
-    atoms: str | None = None
+    atoms: str | None = setting(None, choices=ATOMS)
     graph_features: str | Sequence[str] | None = None
-    descriptors: str | None = None
+    descriptors: str | None = setting(None, choices=DESCRIPTORS)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_seed(self.seed)
-        _check_choice(self.level, LEVELS, "task level")
-        _check_choice(self.kind, KINDS, "task kind")
-        _check_choice(self.metric, dict.fromkeys(m for names in METRICS.values() for m in names), "metric")
-        _check_choice(self.loss, [m for kind in KINDS for m in LOSSES[kind]], "loss")
-        _check_choice(self.readout, READOUTS, "readout")
-        _check_choice(self.head, HEADS, "head")
         rule = self.split_rule
         check_folds(self.folds, self.fold)
         if self.folds is not None and rule is not None and rule.method in ("given", "column"):
@@ -71,16 +68,10 @@ class LoadOptions:
         parse_encodings(self.encodings or ())
         parse_measures(self.structure or ())
         use_edges(self.edges)
-        if not isinstance(self.pos, bool):
-            raise InputError(f"pos is {self.pos!r}; set it to yes, to use positions as node features, or no")
-        if self.name is not None and not (isinstance(self.name, str) and self.name):
-            raise InputError(f"name must be a text, not {self.name!r}")
+        if "" in (self.name, self.smiles):
+            raise InputError("the data options name and smiles cannot be empty; leave them out")
         if not isinstance(self.categorical, bool | None):
             object.__setattr__(self, "categorical", _check_names(self.categorical, "categorical"))
-        if self.smiles is not None and not (isinstance(self.smiles, str) and self.smiles):
-            raise InputError(f"smiles must be the name of a column, not {self.smiles!r}")
-        _check_choice(self.atoms, ATOMS, "atoms")
-        _check_choice(self.descriptors, DESCRIPTORS, "descriptors")
         for name in ("target", "graph_features"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _check_names(getattr(self, name), name))
@@ -114,11 +105,6 @@ def use_edges(requested: bool | str | None, default: bool = True) -> bool:
     if not isinstance(requested, bool | str) or requested not in EDGES:
         raise InputError(f"edges is {requested!r}; choose yes (or auto), to use the columns of edges, or none")
     return EDGES[requested]
-
-
-def _check_choice(value: Any, choices: Iterable[str], what: str) -> None:
-    if value is not None:
-        choose(value, choices, what)
 
 
 def _check_names(value: Any, what: str) -> tuple[str, ...]:
