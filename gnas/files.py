@@ -52,8 +52,8 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
     return path
 
 
-def copy_folder(source: Path, target: Path) -> None:
-    """Copy a folder without its hidden files. If files fail, the error of the first one is raised."""
+def copy_folder(source: Path, target: Path, *without: str) -> None:
+    """Copy a folder without its hidden files and those called ``without``. The error of the first failed file is raised."""
     failed: list[OSError] = []
 
     def copy(one: str, other: str) -> str:
@@ -64,7 +64,7 @@ def copy_folder(source: Path, target: Path) -> None:
             raise
 
     try:
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*"), copy_function=copy)
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*", *without), copy_function=copy)
     except shutil.Error as error:
         raise (failed or [error])[0] from None
 

@@ -21,19 +21,16 @@ from torch import Tensor
 from gnas import distributed
 from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
-from gnas.files import write_json
 from gnas.graph import GraphSet
 from gnas.model.ensemble import Ensemble
 from gnas.model.metrics import compute_metric, compute_metrics, name_per_target
 from gnas.model.network import GraphModule
 from gnas.printed import format_count
-from gnas.run import checkpoint
 from gnas.run.folder import Run, same_settings
 from gnas.run.layout import (
     ENSEMBLE,
     MODEL,
     PREDICTIONS,
-    WEIGHTS,
     is_finished,
     list_trainings,
     member_folder,
@@ -232,10 +229,8 @@ def _write_ensemble(
     ]
     about: dict[str, Any] = {"kind": ENSEMBLE, "members": members}
     for number, member in enumerate(ensemble.networks(), start=1):
-        place, described = member_folder(run.path, number), describe_model(member, benchmark)
-        place.mkdir(parents=True)
-        checkpoint.save(place / WEIGHTS, member.cpu().state_dict())
-        write_json(place / MODEL, described)
+        described = describe_model(member, benchmark)
+        run.write_network(member.cpu().state_dict(), described, member_folder(Path(), number).name)
         about |= {name: described[name] for name in ("task", "encoding", "dataset")}
     predictions = predict_splits(ensemble, benchmark, device, batch_size)
     if predictions is not None:

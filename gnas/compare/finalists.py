@@ -18,10 +18,8 @@ import torch
 from gnas import distributed
 from gnas.compare.networks import Candidate, Training, make_row
 from gnas.data.benchmark import Benchmark
-from gnas.files import add_format, copy_folder, dump_config, write_atomic
-from gnas.run import checkpoint
-from gnas.run.folder import Run
-from gnas.run.layout import CONFIG, GENOTYPE, RESULT, TRAINED, WEIGHTS, list_networks, list_trainings, search_folder
+from gnas.run.folder import Run, copy_training
+from gnas.run.layout import TRAINED, list_networks, list_trainings, search_folder
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.models import describe_model
 from gnas.run.protocol import TrainConfig
@@ -102,12 +100,7 @@ def take_over(finalist: Finalist, training: Training, search: Path) -> None:
     if not source.is_dir():
         shutil.rmtree(target, ignore_errors=True)
         return
-    temporary = target.with_name(f".{target.name}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    copy_folder(source, temporary)
-    write_atomic(temporary / CONFIG, dump_config(add_format("run", training.settings())))
-    shutil.rmtree(target, ignore_errors=True)
-    temporary.rename(target)
+    copy_training(source, target, training.settings(), checkpoints=True)
 
 
 class LeaderKeeper:
@@ -146,7 +139,7 @@ class LeaderKeeper:
                 remove_so_far(self.run.path, name)
         best = next((one.entry.architecture for one in finalists if one.entry.found), None)
         if best is not None:
-            write_atomic(self.run.path / GENOTYPE, best.to_yaml())
+            self.run.write_genotype(best)
         task = self.benchmark.task
         rows.sort(key=lambda row: row.mean, reverse=task.higher_is_better)
         Leaderboard(self.benchmark.name, task.metric, tuple(rows)).save(self.run.path)
@@ -175,9 +168,7 @@ class LeaderKeeper:
             "metric": self.benchmark.task.metric,
         }
         with Run(training.folder, {**training.settings(), SO_FAR: one.epochs}, force=True) as run:
-            (run.path / RESULT).unlink(missing_ok=True)
-            checkpoint.save(run.path / WEIGHTS, model.cpu().state_dict())
-            run.write_json("model", describe_model(model, self.benchmark))
+            run.write_network(model.cpu().state_dict(), describe_model(model, self.benchmark))
             run.write_json("result", result)
         return result
 

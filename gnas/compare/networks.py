@@ -18,9 +18,8 @@ from gnas.jobs import Job, Runner, Work
 from gnas.model.build import build_network
 from gnas.model.network import GraphModule
 from gnas.model.task import Task
-from gnas.run import checkpoint
 from gnas.run.folder import Run
-from gnas.run.layout import PREDICTIONS, WEIGHTS, is_finished, seed_folder, training_folder
+from gnas.run.layout import PREDICTIONS, is_finished, seed_folder, training_folder
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.models import describe_model
 from gnas.run.protocol import TrainConfig
@@ -277,8 +276,7 @@ def write_result(
         predictions = predict_splits(result.network, benchmark, device, batch_size)
         if predictions is not None:
             run.write_csv(PREDICTIONS, predictions)
-        checkpoint.save(run.path / WEIGHTS, result.network.state_dict())
-        run.write_json("model", describe_model(result.network, benchmark))
+        run.write_network(result.network.state_dict(), describe_model(result.network, benchmark))
     run.write_json("result", result.to_dict())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_origin, get_type_hints
 
 import torch
 
@@ -157,22 +157,11 @@ def read_message(line: str | bytes) -> Message:
         raise UnknownMessage(f"unknown message: {shorten(text)}") from None
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "bool": (bool,),
-    "float": (int, float),
-    "str | None": (str, type(None)),
-    "list[str]": (list,),
-    "Record": (dict,),
-    "dict[str, Any]": (dict,),
-}
-
-
 def _check_types(value: Order | Message) -> None:
     """JSON can hold anything: a value of another type than its field's is an error that names it."""
+    hints = get_type_hints(type(value))
     for part in fields(value):
-        types, content = _TYPES.get(str(part.type)), getattr(value, part.name)
-        wrong = types is not None and not isinstance(content, types)
-        if wrong or (isinstance(content, bool) and types not in (None, (bool,))):
+        hint, content = hints[part.name], getattr(value, part.name)
+        kind = float | int if hint is float else get_origin(hint) if get_origin(hint) in (list, dict) else hint
+        if kind is not Any and (not isinstance(content, kind) or (isinstance(content, bool) and kind is not bool)):
             raise InputError(f"{type(value).__name__.lower()}: {part.name} is {shorten(content)!r}, not {part.type}")

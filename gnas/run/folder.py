@@ -26,7 +26,7 @@ from gnas import distributed
 from gnas.arch.architecture import Architecture, load_genotype
 from gnas.arch.genotype import Genotype
 from gnas.errors import InputError, RunError
-from gnas.files import add_format, check_inside, dump_config, open_regular, write_atomic, write_json
+from gnas.files import add_format, check_inside, copy_folder, dump_config, open_regular, write_atomic, write_json
 from gnas.leases import FileSlot, Lease, LeaseHeld
 from gnas.run import checkpoint, layout
 from gnas.run.record import (
@@ -270,6 +270,13 @@ class Run:
         write_atomic(self.path / layout.GENOTYPE, genotype.to_yaml())
 
     @distributed.by_first
+    def write_network(self, weights: Mapping[str, Any], description: Mapping[str, Any], part: str = "") -> None:
+        """Write what :func:`gnas.run.models.load_model` reads: weights and their description, in a ``part`` of the folder."""
+        self._check_lock()
+        checkpoint.save(self.path / part / layout.WEIGHTS, weights)
+        write_json(self.path / part / layout.MODEL, description)
+
+    @distributed.by_first
     def genotype(self) -> Genotype | None:
         """The genotype that this run found or trains."""
         file = self.path / layout.GENOTYPE
@@ -368,15 +375,13 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def copy_training(source: Path, target: Path, config: dict[str, Any]) -> None:
-    """Copy a finished training without its checkpoints. The target appears at once and complete."""
+def copy_training(source: Path, target: Path, config: dict[str, Any], *, checkpoints: bool = False) -> None:
+    """Copy a training under other settings, with or without its checkpoints. The target appears at once and complete."""
     temporary = target.with_name(f".{target.name}")
     shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    for file in source.iterdir():
-        if file.is_file() and not file.name.startswith("."):
-            shutil.copyfile(file, temporary / file.name)
+    copy_folder(source, temporary, *([] if checkpoints else [layout.CHECKPOINTS]))
     write_atomic(temporary / layout.CONFIG, dump_config(add_format("run", config)))
+    shutil.rmtree(target, ignore_errors=True)
     temporary.rename(target)
 
 
