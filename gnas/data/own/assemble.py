@@ -22,11 +22,10 @@ from gnas.data.encoding import (
 from gnas.data.own.fit import fit_encoding, note_fit, read_features
 from gnas.data.own.graph_features import check_options
 from gnas.data.own.infer import infer_encoding, read_targets
-from gnas.data.own.inputs import add_inputs, select_inputs
 from gnas.data.own.links import NO_PAIRS, is_undirected, prepare_links
-from gnas.data.own.options import LoadOptions
+from gnas.data.own.options import LoadOptions, use_edges
 from gnas.data.own.problems import find_problems
-from gnas.data.own.raw import RawGraphs, codes_of_rows
+from gnas.data.own.raw import RawGraphs, codes_of_rows, name_columns
 from gnas.data.own.split import assign_splits, describe_split_rule, drop_unlabelled
 from gnas.data.own.targets import choose_metric, compute_target_moments, note_label_classes
 from gnas.errors import InputError
@@ -49,7 +48,7 @@ def assemble_benchmark(raw: RawGraphs, options: LoadOptions) -> Benchmark:
     """Check, encode and split raw graphs."""
     check_options(raw, options)
     oddities = check_raw_graphs(raw)
-    raw = select_inputs(raw, options)
+    raw = _select_inputs(raw, options)
     undirected = raw.level == "link" and is_undirected(raw)
     raw = prepare_links(raw, options) if raw.level == "link" else raw
     encoding = infer_encoding(raw, options.kind, options.categorical)
@@ -93,12 +92,38 @@ def encode_raw(raw: RawGraphs, encoding: Encoding, task: Task) -> GraphSet:
     check_raw_graphs(raw)
     if raw.level == "link" and raw.pairs is None:
         raise InputError(NO_PAIRS)
-    raw = add_inputs(raw, encoding)
+    raw = _add_inputs(raw, encoding)
     _check_width(raw, encoding)
     y, _ = read_targets(encoding, raw)
     if not (task.edge_categories or task.edge_channels):
         encoding = dataclasses.replace(encoding, edges=())  # of older versions, whose networks do not read them
     return fill_encodings(_graph_set(raw, encoding, y, None), task)
+
+
+def _select_inputs(raw: RawGraphs, options: LoadOptions) -> RawGraphs:
+    """The columns that the options choose; the others are named as left out."""
+    if raw.edges and not use_edges(options.edges):
+        unused = f"{format_count(len(raw.edges), 'edge column')} ({format_list(list(raw.edges))}): edges=none"
+        raw = dataclasses.replace(raw, edges={}, left_out=(*raw.left_out, unused))
+    if options.edges in (True, "yes") and not raw.edges:
+        raise InputError("edges is yes, but the edges have no columns; leave the data option edges out")
+    if options.pos:
+        if raw.pos is None:
+            raise InputError("pos is yes, but the graphs have no positions; leave the data option pos out")
+        raw = _with_positions(raw)
+    return raw
+
+
+def _add_inputs(raw: RawGraphs, encoding: Encoding) -> RawGraphs:
+    """New graphs with their positions among the node columns, if the encoding has them there."""
+    names = {column.name for column in encoding.nodes}
+    wanted = raw.pos is not None and names.issuperset(name_columns("pos", raw.pos)) and not names <= set(raw.nodes)
+    return _with_positions(raw) if wanted else raw
+
+
+def _with_positions(raw: RawGraphs) -> RawGraphs:
+    assert raw.pos is not None
+    return dataclasses.replace(raw, nodes={**raw.nodes, **name_columns("pos", raw.pos)})
 
 
 def _check_width(raw: RawGraphs, encoding: Encoding) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gnas.arch.hand_made import HandMade
+from gnas.arch.recipes import RECIPES, recipe
 from gnas.errors import InputError
 from gnas.model.baselines.base import Baseline
 from gnas.model.baselines.gat import GAT
@@ -22,8 +23,7 @@ from gnas.model.baselines.gin import GIN
 from gnas.model.baselines.graphsage import GraphSage
 from gnas.model.baselines.mlp import MLP
 from gnas.model.baselines.monet import MoNet
-from gnas.model.baselines.recipes import build_recipe, list_recipes
-from gnas.model.network import GraphModule, width_for
+from gnas.model.network import GraphModule, Network, width_for
 from gnas.model.task import Task
 from gnas.plugins import check_plugin, resolve_plugin
 
@@ -49,10 +49,24 @@ __all__ = [
 
 BASELINES: dict[str, type[Baseline]] = {one.name: one for one in (MLP, GCN, GIN, GraphSage, GAT, GatedGCN, MoNet)}
 
-HAND_MADE: dict[str, Callable[..., GraphModule]] = {**BASELINES, **list_recipes(BASELINES)}
 GROUP = "gnas.baselines"  # of entry points
 ONE_GRAPH_LAYERS = 2
 MOST_WIDTH, ORIGINAL_WIDTH = 4096, 256  # that a budget leads to; few columns and two layers would make GCN's very wide
+
+
+def build_recipe(name: str, task: Task, channels: int = 64, num_layers: int = 4, dropout: float = 0.0) -> Network:
+    """The network of a recipe, such as ``gin+``: it is built from its genotype, there is no second implementation."""
+    if num_layers < 1:
+        raise InputError(f"a network needs at least one layer, not {num_layers}")
+    network = Network(recipe(name, num_layers), task, channels, dropout=dropout)
+    network.architecture, network.options = HandMade(name, num_layers, channels), {"dropout": dropout}
+    return network
+
+
+HAND_MADE: dict[str, Callable[..., GraphModule]] = {
+    **BASELINES,
+    **{name: functools.partial(build_recipe, name) for name in RECIPES if name not in BASELINES},
+}
 
 
 def build_baseline(
