@@ -33,7 +33,7 @@ def without_flock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setitem(sys.modules, "fcntl", None)
     else:
         monkeypatch.setattr(fcntl, "flock", refuse)
-    folder._say_leased.cache_clear()
+    folder._warn_of_lease.cache_clear()
 
 
 @pytest.mark.usefixtures("without_flock")

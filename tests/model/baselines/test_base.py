@@ -8,7 +8,7 @@ from torch_geometric.data import Batch
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate
-from gnas.model.baselines.base import Baseline, stack
+from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.edges import Edges
 from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
@@ -61,6 +61,8 @@ def test_batch_norm_is_torchs() -> None:
 
 def test_a_frame_needs_layers() -> None:
     with pytest.raises(InputError, match="at least one layer, not 0"):
-        stack(0, lambda _: torch.nn.Identity())
-    frame = Baseline(Task("node", "regression", 1, in_channels=4), 8, stack(1, lambda _: torch.nn.Bilinear(8, 8, 8)))
+        make_layers(0, lambda _: torch.nn.Identity())
+    frame = Baseline(
+        Task("node", "regression", 1, in_channels=4), 8, make_layers(1, lambda _: torch.nn.Bilinear(8, 8, 8))
+    )
     assert frame.num_weights() == 4 * 8 + 8 + 8**3 + 8 + 8 * 4 + 4 + 4 * 2 + 2 + 2 + 1
