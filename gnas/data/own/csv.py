@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from gnas import files
-from gnas.data.encoding import Array, format_count, format_list
+from gnas.data.encoding import Array, format_list
 from gnas.data.limits import allowed_memory, check_columns, check_memory
 from gnas.errors import InputError
+from gnas.printed import format_count
 
 COMMA, NEWLINE = ord(","), ord("\n")
 FREE_BYTES = 2**28  # the cells of any table may take so much, every cell at the width of its column's widest
