@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from typing import Any
 
@@ -19,6 +18,7 @@ from gnas.data.benchmarks import PUBLISHED, find_facts, list_benchmarks, prepare
 from gnas.data.benchmarks.facts import check_benchmark
 from gnas.data.describe import describe_benchmark
 from gnas.data.storage import check_file_name, save_benchmark
+from gnas.distributed import available_cores
 from gnas.run.settings import Settings
 from gnas.run.table import Column, Table, show_count
 
@@ -67,7 +67,7 @@ def prepare_data(options: Options, screen: Screen) -> None:
             data_root=options.data_root,
             seed=options.seed,
             device=options.device,
-            workers=options.workers or os.cpu_count() or 1,
+            workers=options.workers or available_cores(),
             on_progress=report,
             must_store=True,
         )
