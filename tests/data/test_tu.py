@@ -66,6 +66,13 @@ def test_graph_attributes_are_a_regression_and_any_column_can_be_the_target(tmp_
         load_own(folder, level="node")
 
 
+def test_a_node_of_two_graphs(tmp_path):
+    folder = write_tu(tmp_path / "TOY")
+    (folder / "TOY_graph_indicator.txt").write_text("1, 1\n1, 1\n")
+    with one_line("TOY_graph_indicator.txt line 1: 2 numbers; a node has one: its graph"):
+        load_own(folder)
+
+
 @pytest.mark.parametrize(
     ("file", "line", "text", "words"),
     [
@@ -73,6 +80,7 @@ def test_graph_attributes_are_a_regression_and_any_column_can_be_the_target(tmp_
         ("A", 2, "0, 1", ("TOY_A.txt line 2", "0 is not a node")),
         ("A", 2, "1, 40", ("TOY_A.txt line 2", "joins graph 1 and graph 11")),
         ("A", 4, "1, x", ("TOY_A.txt line 4", "'x' is not a whole number")),
+        ("A", 4, "1, --3", ("TOY_A.txt line 4", "'--3' is not a whole number")),
         ("A", 5, "1", ("TOY_A.txt line 5", "1 cells, but the first line has 2")),
         ("A", 5, "", ("TOY_edge_labels.txt", "TOY_A.txt has")),
         ("graph_indicator", 1, "0", ("TOY_graph_indicator.txt line 1", "graph 0 does not exist")),

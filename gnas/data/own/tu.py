@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from gnas.errors import InputError, choose
 from gnas.printed import format_count
 
 EDGES, GRAPHS = "A", "graph_indicator"
+WHOLE = re.compile(rb"[+-]?[0-9]{1,18}")
 COLUMNS = {  # the end of a file's name: whose rows it has, and the name of its columns
     "graph_attributes": ("graph", "graph_attribute"),
     "graph_labels": ("graph", "graph_label"),
@@ -62,6 +64,8 @@ def read_tu(found: TuFiles, options: ReadOptions) -> RawGraphs:
     edges, indicator = read_numbers(found.files[EDGES], "node"), read_numbers(found.files[GRAPHS], "graph")
     if len(edges.columns) != 2:
         raise InputError(f"{edges.place(0)}: {len(edges.columns)} numbers; an edge has two: source, target")
+    if len(indicator.columns) != 1:
+        raise InputError(f"{indicator.place(0)}: {len(indicator.columns)} numbers; a node has one: its graph")
     tables = {end: read_numbers(found.files[end], name) for end, (_, name) in COLUMNS.items() if end in found.files}
     node_graph = _read_whole(indicator, "graph") - 1
     total = _count_graphs(tables, indicator, node_graph)
@@ -113,7 +117,7 @@ def _read_whole(table: Table, name: str) -> Array:
     values = table.ids(name)
     if values.dtype.kind == "i":
         return values
-    row = next(i for i, cell in enumerate(values.tolist()) if not cell.lstrip(b"+-").isdigit() or len(cell) > 18)
+    row = next(i for i, cell in enumerate(values.tolist()) if not WHOLE.fullmatch(cell))
     raise InputError(f"{table.place(row)}: {values[row].decode(errors='replace')[:40]!r} is not a whole number")
 
 
