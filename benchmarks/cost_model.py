@@ -125,7 +125,7 @@ def steps(known: Machine, path: Path) -> Iterator[Row]:
         if row["hardware"] == known.name and usual and row["what"] in ("search", "training"):
             latest[row["shape"], row["what"], row["cells"], row["replicas"]] = row
     for (shape, what, cells, replicas), row in latest.items():
-        work = Workload.published(shape.split()[0])
+        work = Workload.from_facts(shape.split()[0])
         batch, channels = (SEARCH_BATCH, SEARCH_CHANNELS) if what == "search" else (TRAIN_BATCH, TRAIN_CHANNELS)
         predicted = known.step_ms(what, batch * work.nodes, batch * work.edges, int(cells), channels, int(replicas))
         case = f"{shape}, {cells} cells, {replicas} at once"
@@ -167,7 +167,7 @@ def runs(known: Machine) -> Iterator[Row]:
         settings = Settings.resolve(
             "paper", **{name: config.get(name) for name in ("cells", "channels", "search_batch")}
         )
-        work = Workload.published(config["dataset"])
+        work = Workload.from_facts(config["dataset"])
         epoch = known.epoch_seconds(
             "search", work, settings.search.batch_size, settings.space.cells, settings.space.channels
         )

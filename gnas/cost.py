@@ -53,7 +53,7 @@ class Workload:
         return Workload(len(benchmark.train), len(benchmark.val), nodes, edges, columns, graphs)
 
     @staticmethod
-    def published(name: str) -> Workload:
+    def from_facts(name: str) -> Workload:
         """A benchmark by its published figures: the data need not be there."""
         facts = find_facts(name)
         total = sum(facts.graphs)

@@ -54,9 +54,9 @@ def test_every_measured_machine_gives_sensible_estimates() -> None:
     assert cost.read_machines()
     for one in cost.read_machines():
         device = torch.device(one.device)
-        small = estimate_cost(Workload.published("zinc"), settings, device, "zinc")
-        deep = estimate_cost(Workload.published("zinc"), settings.changed({"cells": 12}), device, "zinc")
-        large = estimate_cost(Workload.published("mnist"), settings, device, "mnist")
+        small = estimate_cost(Workload.from_facts("zinc"), settings, device, "zinc")
+        deep = estimate_cost(Workload.from_facts("zinc"), settings.changed({"cells": 12}), device, "zinc")
+        large = estimate_cost(Workload.from_facts("mnist"), settings, device, "mnist")
         for name in ("search_seconds", "train_seconds", "search_mb", "train_mb"):
             assert 0 < getattr(small, name) < getattr(deep, name) < math.inf
             assert getattr(small, name) < getattr(large, name)
@@ -69,7 +69,7 @@ def test_workloads() -> None:
     work = Workload.of(data)
     assert (work.graphs, work.val_graphs, work.all_graphs) == (len(data.train), len(data.val), 25)
     assert work.nodes * 25 == pytest.approx(sum(split.num_nodes for split in data.splits().values()))
-    published = Workload.published("zinc")
+    published = Workload.from_facts("zinc")
     assert (published.graphs, published.edges) == (10_000, find_facts("zinc").edges)
     assert replace(published, edges=2 * published.edges).store_mb() > published.store_mb() > 1
 

@@ -25,7 +25,7 @@ def show_forecast(screen: Screen, options: Options) -> dict[str, Any]:
     settings = resolve_settings(usual, options.preset, None, None, chosen)
     check_settings(settings)
     if dataset in PUBLISHED:
-        work, source = Workload.published(dataset), "published figures"
+        work, source = Workload.from_facts(dataset), "published figures"
     else:
         given = data_options(options.target, options.data)
         work, source = Workload.of(load_data(screen, dataset, options.data_root, given, show=False)), "the data"

@@ -32,7 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def explained(method: Callable[P, R]) -> Callable[P, R]:
+def explain_errors(method: Callable[P, R]) -> Callable[P, R]:
     """What a server answers, as one line: libraries have errors of their own for it."""
 
     @functools.wraps(method)
@@ -79,7 +79,7 @@ class Storage:
 
     # -- one command at a time ---------------------------------------------------------------------------------------
 
-    @explained
+    @explain_errors
     def claim(self) -> bool:
         """Keep other processes out of the URL until ``release``; whether this process did not before."""
         if self._key in _CLAIMS:
@@ -104,7 +104,7 @@ class Storage:
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    @explained
+    @explain_errors
     def pull(self, name: str, folder: Path) -> int:
         """Bring what lies under ``name`` into ``folder``; returns the number of files."""
         there = self._at(name)
@@ -119,7 +119,7 @@ class Storage:
             self._sent[posixpath.join(name, str(inside))] = _version(here)  # the same as there: not to be sent back
         return len(files)
 
-    @explained
+    @explain_errors
     def sweep(self, name: str) -> None:
         """Remove incomplete files of a killed worker. Only the worker of this folder may call it."""
         there = self._at(name)
@@ -128,7 +128,7 @@ class Storage:
             if posixpath.basename(str(file)).startswith(PART):
                 self.fs.rm_file(file)
 
-    @explained
+    @explain_errors
     def remove_shared(self) -> None:
         """Remove the graphs that a killed command left for its workers. Only who has claimed the URL may call it."""
         there = self._at(JOBS)
@@ -137,7 +137,7 @@ class Storage:
             if fnmatch(posixpath.basename(str(file)), SHARED_GRAPHS[0]):
                 self.fs.rm_file(file)
 
-    @explained
+    @explain_errors
     def push(self, folder: Path, name: str, skip: Callable[[str], bool] = lambda name: False) -> int:
         """Send the files of ``folder`` that have changed since they were last sent; returns their number."""
         files = [file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")]
@@ -148,7 +148,7 @@ class Storage:
         self._forget_old(set(names.values()), name)
         return sent
 
-    @explained
+    @explain_errors
     def push_file(self, file: Path, name: str) -> bool:
         """Send one file, unless it was sent as it is."""
         version = _version(file)
@@ -178,20 +178,20 @@ class Storage:
                 if not left:
                     raise
 
-    @explained
+    @explain_errors
     def holds(self, name: str) -> bool:
         """Whether there is such a file or folder."""
         self.fs.invalidate_cache()
         return bool(self.fs.exists(self._at(name)))
 
-    @explained
+    @explain_errors
     def fetch(self, name: str, file: Path) -> Path:
         """One file, brought here unless it is here."""
         if not file.exists():
             write_atomic(file, self.fs.cat_file(self._at(name)))
         return file
 
-    @explained
+    @explain_errors
     def remove(self, name: str) -> None:
         """Remove a file or folder, if it is there."""
         if not self.holds(name):

@@ -88,7 +88,7 @@ class GraphNASLayer(nn.Module):
             messages = edges.at_sources(message).unflatten(1, heads.shape[1:]) * at_edges[:, :, None]
             out = self.reduce(messages.flatten(1), mine, batch, edges)
         else:
-            out = self.shared(weighted_sum(message, at_edges, edges.neighbors) + mine, batch.neighbors)
+            out = self.combine(weighted_sum(message, at_edges, edges.neighbors) + mine, batch.neighbors)
         return (out.unflatten(1, heads.shape[1:]) / total[:, :, None]).flatten(1)
 
     def attend(self, heads: Tensor, edges: Edges) -> tuple[Tensor, Tensor, Tensor]:
@@ -143,9 +143,9 @@ class GraphNASLayer(nn.Module):
         if self.choice.aggregator == "max-pooling":
             largest = aggregate(messages, near, "max")
             return torch.where(degree > 0, torch.maximum(largest, own), own)
-        return self.shared(aggregate(messages, near, "sum") + own, near)
+        return self.combine(aggregate(messages, near, "sum") + own, near)
 
-    def shared(self, total: Tensor, near: Neighbors) -> Tensor:
+    def combine(self, total: Tensor, near: Neighbors) -> Tensor:
         """A sum, or over the number of its terms."""
         return total / (near.degree()[:, None] + 1) if self.choice.aggregator == "mean-pooling" else total
 

@@ -32,10 +32,10 @@ class StackedLinear(nn.Module):
 
     def wide(self, h: Tensor) -> Tensor:
         """All maps of one input as a single product: ``[rows, in] -> [rows, count * out]``."""
-        weight, bias = self.widened()
+        weight, bias = self.wide_weights()
         return h @ weight if bias is None else torch.addmm(bias, h, weight)
 
-    def widened(self) -> tuple[Tensor, Tensor | None]:
+    def wide_weights(self) -> tuple[Tensor, Tensor | None]:
         """Weight and bias of :meth:`wide`."""
         return self.weight.transpose(0, 1).flatten(1), None if self.bias is None else self.bias.flatten()
 

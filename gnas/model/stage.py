@@ -110,7 +110,7 @@ class Transform(nn.Module):
         h = self.linear(h)
         return F.relu(h if self.norm is None else self.norm(h, mask))
 
-    def mixed(
+    def mix(
         self,
         h: Tensor,
         mask: Tensor | None,
@@ -191,7 +191,7 @@ class Stage(nn.Module):
         if fused.serves(self.training) and self.fusable and self.transform is not None:
             raw = self.raw(nodes, x, batch, related) if self.gates is None else self._gated(nodes, x, self.gates)
             before = [nodes[target] for target in self.targets] if all(known) else []
-            mixed = _each(self.transform.mixed(raw, batch.node_mask, weights, self.groups, before))
+            mixed = _each(self.transform.mix(raw, batch.node_mask, weights, self.groups, before))
             return mixed if before or not any(known) else self._added(nodes, mixed)
         large = related is not None and is_large(related.edges, x)
         if weights is None and self.transform is None and not large:
@@ -213,7 +213,7 @@ class Stage(nn.Module):
         for name, message in self.messages.items():
             plan = self.plans[name]
             sent = _stack(nodes, [source for source, _ in plan.links], stacks)
-            reduced = cast(Message, message).reduced(sent, cast(Related, related), plan.wanted)
+            reduced = cast(Message, message).reduce(sent, cast(Related, related), plan.wanted)
             found[name] = [reduced[one] for one in plan.wanted]
         values: dict[int, Tensor] = {}
         for slot, result in zip(self.slots, (one for block in self.blocks for one in found[block]), strict=True):

@@ -96,7 +96,7 @@ def line_columns(lines: Sequence[Line], request: Request) -> list[Column[Line]]:
     metric = lines[0].entry.metric_name
     no_train = all(line.entry.train_metric is None for line in lines)
 
-    def ours(name: str, key: str, show: Callable[[Any], str] = str, **more: Any) -> Column[Line]:
+    def our_column(name: str, key: str, show: Callable[[Any], str] = str, **more: Any) -> Column[Line]:
         return Column("ours", lambda line: getattr(line.result, name, None), show, key=key, **more)
 
     def paper(heading: str, name: str, text: Callable[[Line], str], **more: Any) -> Column[Line]:
@@ -111,13 +111,13 @@ def line_columns(lines: Sequence[Line], request: Request) -> list[Column[Line]]:
         Column("model", lambda line: line.entry.model, lambda name: TITLES[name], strong=_is_searched),
         Column("depth", lambda line: line.entry.depth, text=lambda line: _show_depth(line, request)),
         paper("weights, paper", "budget", lambda line: f"{line.entry.budget / 1e6:.2f}M"),
-        replace(ours("weights", "weights", show_count), name="weights, ours"),
+        replace(our_column("weights", "weights", show_count), name="weights, ours"),
         paper(
             f"test {unit(metric)}, paper",
             "metric",
             lambda line: _printed(line, line.entry.metric, line.entry.std),
         ),
-        ours("mean", "ours_metric", text=_show_metric),
+        our_column("mean", "ours_metric", text=_show_metric),
         Column("difference", "difference", text=_show_difference),
         paper(
             f"train {unit(metric)}, paper",
@@ -125,18 +125,18 @@ def line_columns(lines: Sequence[Line], request: Request) -> list[Column[Line]]:
             lambda line: _printed(line, line.entry.train_metric),
             csv_only=no_train,
         ),
-        ours("train", "ours_train_metric", lambda value: format_metric(metric, value), csv_only=no_train),
+        our_column("train", "ours_train_metric", lambda value: format_metric(metric, value), csv_only=no_train),
         paper("search, paper", "search_hours", lambda line: _show_hours(line.entry.search_hours)),
-        ours("search_seconds", "search_seconds", duration),
+        our_column("search_seconds", "search_seconds", duration),
         paper("training, paper", "train_hours", lambda line: _show_hours(line.entry.train_hours)),
-        ours("seconds", "seconds", duration),
+        our_column("seconds", "seconds", duration),
         Column("remark", "state", text=lambda line: _remark(line, request)),
         hidden("as_good_or_better", lambda line: line.is_better),
         hidden("paper_std", lambda line: line.entry.std),
-        ours("std", "ours_std", csv_only=True),
-        ours("depth", "ours_depth", csv_only=True),
-        *(ours(name, name, csv_only=True) for name in ("seeds", "val", "cells", "epochs", "device", "run")),
-        *(ours(name, name, csv_only=True) for name in ("chosen_from", "lag")),
+        our_column("std", "ours_std", csv_only=True),
+        our_column("depth", "ours_depth", csv_only=True),
+        *(our_column(name, name, csv_only=True) for name in ("seeds", "val", "cells", "epochs", "device", "run")),
+        *(our_column(name, name, csv_only=True) for name in ("chosen_from", "lag")),
     ]
 
 

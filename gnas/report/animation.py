@@ -16,7 +16,7 @@ from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.model.task import higher_is_better
 from gnas.printed import format_count
-from gnas.report.layout import layout_cell, rows_needed
+from gnas.report.layout import count_rows, layout_cell
 from gnas.report.palette import BAND, FAINT, INK, LIGHT
 from gnas.report.shapes import NAMESPACE, SANS, Box, Curve, Drawing, Point, Shape, Text, make_marker, to_svg
 from gnas.run.record import RunRecord, read_run
@@ -200,7 +200,7 @@ def _cells(results: Sequence[Result], frame: _Frame) -> Iterator[str]:
         if one.genotype is not None and better:
             best = one
             changes.append((frame.moment(one.seconds), one))
-    rows = rows_needed(one.genotype[0] for _, one in changes if one.genotype is not None)
+    rows = count_rows(one.genotype[0] for _, one in changes if one.genotype is not None)
     x, y, width, height = CELL
     for k, (start, one) in enumerate(changes):
         assert one.genotype is not None

@@ -14,7 +14,7 @@ from gnas.files import write_atomic
 from gnas.printed import format_count
 from gnas.report.answer import describe_run, list_facts
 from gnas.report.examples import find_examples
-from gnas.report.layout import layout_cell, layout_key, rows_needed
+from gnas.report.layout import count_rows, layout_cell, layout_key
 from gnas.report.palette import sort_operations
 from gnas.report.pictures import build_frames, make_comparison_pictures, make_pictures
 from gnas.report.reuse import make_snippets
@@ -200,7 +200,7 @@ def draw_cells(genotype: Genotype | None) -> list[tuple[str, str]]:
     """Drawings of the cells with their formulas."""
     if genotype is None:
         return []
-    rows = rows_needed(genotype)
+    rows = count_rows(genotype)
     drawings = (layout_cell(c, n, rows=rows, formula=False, legend=False) for n, c in enumerate(genotype, start=1))
     return [(to_svg(drawing, page=True), text) for drawing, text in zip(drawings, genotype.formulas(), strict=True)]
 

@@ -42,12 +42,12 @@ def layout_cell(
         formula: Whether to write the formula below the cell.
         legend: Whether to explain the lines below the cell.
     """
-    places, height = _places(cell, rows or rows_needed([cell]))
+    places, height = _places(cell, rows or count_rows([cell]))
     width = _width(cell)
     shapes: list[Shape] = [
         Text(EDGE, 18, f"Cell {number}", 14, "start", bold=True),
         Text(width - EDGE, 18, _role(cell), 11, "end", FAINT),
-        *_bands(rows or rows_needed([cell]), width),
+        *_bands(rows or count_rows([cell]), width),
         *(_link(cell, link, number, places) for link in cell.links),
         *(_node(cell, node, number, places[node]) for node in cell.present()),
     ]
@@ -73,7 +73,7 @@ def layout_genotype(architecture: Architecture, *, title: str = "", columns: int
     y = TITLE if title else 6.0
     for start in range(0, len(cells), columns):
         line = cells[start : start + columns]
-        rows, height = rows_needed(line), 0.0
+        rows, height = count_rows(line), 0.0
         for place, cell in enumerate(line):
             part = layout_cell(cell, start + place + 1, rows=rows, legend=False)
             shapes.append(Group("cell", tuple(move_shape(s, place * wide, y) for s in part.shapes), part.label))
@@ -89,7 +89,7 @@ def layout_genotype(architecture: Architecture, *, title: str = "", columns: int
     return Drawing(columns * wide, y + tall, (*shapes, move_shape(key, 0, y)), label)
 
 
-def rows_needed(cells: Iterable[CellGenotype]) -> tuple[int, int]:
+def count_rows(cells: Iterable[CellGenotype]) -> tuple[int, int]:
     """Number of rows on levels 1 and 3: the longest chain of nodes inside the level."""
     first = third = 1
     for cell in cells:

@@ -15,7 +15,7 @@ from gnas.printed import format_count
 from gnas.report import plots
 from gnas.report.answer import search_seconds
 from gnas.report.axes import inline_svg
-from gnas.report.layout import layout_cell, rows_needed
+from gnas.report.layout import count_rows, layout_cell
 from gnas.report.race_view import Racer, list_racers, race_curves
 from gnas.report.shapes import to_svg
 from gnas.run.leaderboard import Leaderboard, Row
@@ -189,7 +189,7 @@ class Frames:
 def build_frames(run: RunRecord, limit: int = DRAWING_LIMIT) -> Frames:
     """One frame per epoch of the search and one for its result. Evenly spaced epochs are left out above the limit."""
     steps = _list_steps(run)
-    rows = rows_needed(cell for _, genotype, _ in steps for cell in genotype)
+    rows = count_rows(cell for _, genotype, _ in steps for cell in genotype)
     shown = steps
     for stride in (1, 2, 3, 5, 10, 20, 50, 100, 1000):
         shown = [step for place, step in enumerate(steps) if (len(steps) - 1 - place) % stride == 0]

@@ -297,7 +297,7 @@ class Run:
         self._check_lock()
         return Run(self.path / name, config, resume=resume, force=force)
 
-    def continued(self, name: str, config: dict[str, Any], *, force: bool = False) -> Run:
+    def continue_run(self, name: str, config: dict[str, Any], *, force: bool = False) -> Run:
         """A run inside this one. It is resumed if it has these settings, and replaced if it has others."""
         try:
             same = same_settings(Run(self.path / name).config, config)
@@ -341,7 +341,7 @@ class Run:
             self._lock = None
 
     @contextlib.contextmanager
-    def released(self) -> Iterator[None]:
+    def release_lock(self) -> Iterator[None]:
         """Inside, a job may open this folder as a run of its own, in this process or in a worker."""
         held = self._lock is not None
         self.close()

@@ -156,7 +156,7 @@ def search_depth(
         def one_round(number: int, cells: int) -> DepthRound:
             stage = f"round-{number}"
             settings = plain_config({"job": "search", **identity, "cells": cells, **shared})
-            with contextlib.nullcontext() if run is None else run.continued(stage, settings, force=force) as part:
+            with contextlib.nullcontext() if run is None else run.continue_run(stage, settings, force=force) as part:
                 done = _finished(part)
                 if done is None:
                     note = add_labels(on_epoch, stage=stage, cells=cells)

@@ -85,7 +85,7 @@ class _GraphNASTrials(TrialSearch):
 
     def propose(self) -> GraphNASArchitecture:
         problem = self.problem
-        self.drawn = self.policy.controller.draw(problem.num_cells, self.rng, self.allowed)
+        self.drawn = self.policy.controller.draw(problem.num_cells, self.rng, self.mark_allowed)
         layers = self.space.layers(self._values(self.drawn.options), problem.num_cells)
         return GraphNASArchitecture(tuple(layers), problem.channels)
 
@@ -103,7 +103,7 @@ class _GraphNASTrials(TrialSearch):
         spread = float(y[torch.isfinite(y)].std(correction=0))
         return 1 / (1 + val_metric / max(spread, 1e-12))
 
-    def allowed(self, options: Sequence[int]) -> list[bool]:
+    def mark_allowed(self, options: Sequence[int]) -> list[bool]:
         """Which options of the next decision leave room for the lightest rest within ``max_weights``."""
         size = self.space.sizes()[len(options) % len(self.space.sizes())]
         return [self._weights([*options, option]) <= self.settings.max_weights for option in range(size)]

@@ -83,7 +83,7 @@ def _search_seeds(
         part = f"seed-{seed}" if several else ""
         config = {} if run is None else {**run.config, "seed": seed} if several else run.config
         if run is not None and several:
-            run.continued(part, config).close()  # a search with other settings is replaced
+            run.continue_run(part, config).close()  # a search with other settings is replaced
         arguments = {
             "strategy": strategy,
             "problem": problem,
@@ -94,7 +94,7 @@ def _search_seeds(
         labels = {"seed": seed} if several else {}
         folder = context.name_folder(runner, part)
         jobs.append(Job("gnas.strategies.searches.search_job", folder, arguments, labels=labels))
-    with contextlib.nullcontext() if run is None or several else run.released():
+    with contextlib.nullcontext() if run is None or several else run.release_lock():
         return list(runner.results(jobs, on_epoch=context.on_epoch, should_stop=context.should_stop))
 
 
@@ -113,7 +113,7 @@ def _judge_results(
     )
     on_epoch = add_labels(context.on_epoch, stage=JUDGED)
     run = context.run
-    folder = None if run is None else run.continued(JUDGED, {**run.config, "given": list(architectures)})
+    folder = None if run is None else run.continue_run(JUDGED, {**run.config, "given": list(architectures)})
     with contextlib.nullcontext() if folder is None else folder:
         inside = replace(context, run=folder, on_epoch=on_epoch)
         trials = ListedTrials(list(architectures.values()), settings, problem, inside)

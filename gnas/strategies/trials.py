@@ -182,7 +182,7 @@ class TrialSearch:
     def _job(self, trial: Trial, runner: Runner) -> Job:
         config = {"trial": trial.number, "genotype": trial.candidate.id, "seed": trial.seed}
         if self.context.run is not None:
-            self.context.run.continued(trial.part, config).close()  # a trial with other settings is replaced
+            self.context.run.continue_run(trial.part, config).close()  # a trial with other settings is replaced
         arguments = {
             "network": trial.network,
             "data": self.data,

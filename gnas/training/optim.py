@@ -52,7 +52,7 @@ class JointAdam(_plain(torch.optim.Optimizer)):  # type: ignore[misc]
         weights = [w for w in group["params"] if w.grad is not None]
         if not weights:
             return
-        if [id(w) for w in weights] != [id(w) for w in self.joined] or self.moved():
+        if [id(w) for w in weights] != [id(w) for w in self.joined] or self.has_moved():
             self.join(weights)
         grads = torch.cat([cast(Tensor, w.grad).reshape(-1) for w in weights])
         options = (group["lr"], group["betas"], group["weight_decay"], group["decoupled_weight_decay"], group["eps"])
@@ -63,7 +63,7 @@ class JointAdam(_plain(torch.optim.Optimizer)):  # type: ignore[misc]
         found = super().state_dict()
         return {**found, "state": {k: {**one, "step": one["step"].clone()} for k, one in found["state"].items()}}
 
-    def moved(self) -> bool:
+    def has_moved(self) -> bool:
         """Whether a weight or its state is no longer where it was."""
         state = self.state[self.joined[0]] if self.joined else {}
         here = [w.data_ptr() for w in self.joined] == self.blocks.addresses

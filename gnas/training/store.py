@@ -114,11 +114,11 @@ class GraphStore(Store):
         mask = torch.ones(y.size(0), dtype=torch.bool) if graphs.mask is None else graphs.mask
         self.mask = place(torch.cat([mask, torch.zeros(1, dtype=torch.bool)]))
 
-        def extended(value: Tensor | None) -> Tensor | None:
+        def extend(value: Tensor | None) -> Tensor | None:
             return None if value is None else place(torch.cat([value, value.new_zeros(1, *value.shape[1:])]))
 
-        self.edge_attr, self.edge_pe = extended(graphs.edge_attr), extended(graphs.edge_pe)
-        self.graph_attr = extended(graphs.graph_attr)
+        self.edge_attr, self.edge_pe = extend(graphs.edge_attr), extend(graphs.edge_pe)
+        self.graph_attr = extend(graphs.graph_attr)
         self.pos = None if graphs.pos is None else place(graphs.pos)
         self.node_pe = None if graphs.node_pe is None else place(graphs.node_pe)
 

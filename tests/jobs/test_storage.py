@@ -16,7 +16,7 @@ from tiny import SPACE, tiny, untimed
 
 from gnas.errors import InputError, Interrupted, RunError
 from gnas.jobs import open_runner
-from gnas.jobs.storage import Storage, explained
+from gnas.jobs.storage import Storage, explain_errors
 from gnas.run.folder import Run
 from gnas.strategies import RandomSearch, SearchResult, search
 
@@ -220,4 +220,4 @@ def test_what_a_server_refuses_is_one_line(ftp: str) -> None:
         Storage(ftp.replace("secret", "guess"))
     storage = Storage(ftp)
     with pytest.raises(RunError, match=r"storage ftp://.*error_perm: 5\d\d"):
-        explained(lambda self: self.fs.ftp.sendcmd("SITE CHMOD 777 nothing"))(storage)
+        explain_errors(lambda self: self.fs.ftp.sendcmd("SITE CHMOD 777 nothing"))(storage)

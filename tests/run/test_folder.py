@@ -107,7 +107,7 @@ def test_a_damaged_config_is_one_line(run: Run, text: str) -> None:
 
 def test_parts_go_on_or_are_replaced(run: Run) -> None:
     def part(config: dict, **how: bool) -> list[dict]:
-        with run.continued("part", config, **how) as one:
+        with run.continue_run("part", config, **how) as one:
             before = one.history()
             one.append({"was": len(before)})
             return before

@@ -45,7 +45,7 @@ def test_runs_work_and_exclude_each_other(tmp_path: Path) -> None:
     with pytest.raises(Locked, match=r"one: process \d+ on .* is working here"):
         Run(run.path, {"job": "search"}, resume=True)
     run.append({"epoch": 1})
-    with run.released():
+    with run.release_lock():
         assert not layout.is_locked(run.path)
     run.close()
     assert not layout.is_locked(run.path)

@@ -61,7 +61,7 @@ class Baseline(GraphModule):
         """The layers as code, for the export."""
         raise InputError(f"{type(self).__name__} does not declare export_code; predict with gnas")
 
-    def dropped(self, value: str) -> str:
+    def with_dropout(self, value: str) -> str:
         """The code of a value with dropout, if there is any."""
         rate = self.options["dropout"]
         return f"F.dropout({value}, {rate!r}, self.training)" if rate else value

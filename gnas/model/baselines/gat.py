@@ -69,7 +69,7 @@ class GAT(Baseline):
             ("h", "edge_index"),
             (
                 "source, target = edge_index",
-                f"z = self.linear({self.dropped('h')}).unflatten(1, ({heads}, -1))",
+                f"z = self.linear({self.with_dropout('h')}).unflatten(1, ({heads}, -1))",
                 "score = (z * self.source).sum(dim=-1)[source] + (z * self.target).sum(dim=-1)[target]",
                 f"weight = softmax(F.leaky_relu(score, {SLOPE}), target, h.size(0))",
                 'out = receive(z[source] * weight[:, :, None], edge_index, h.size(0), "sum").flatten(1)',

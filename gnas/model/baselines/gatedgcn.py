@@ -66,7 +66,7 @@ class GatedGCN(Baseline):
             'weights = receive(weight, edge_index, h.size(0), "sum")',
             "out = F.relu(self.norm(own + total / (weights + 1e-6)))",
         )
-        node, edge = self.dropped("h + out"), self.dropped("e + F.relu(self.edge_norm(gate))")
+        node, edge = self.with_dropout("h + out"), self.with_dropout("e + F.relu(self.edge_norm(gate))")
         doc = "Neighbours weighed by gates of the edges"
         reads = ("h", "edge_index", "e")
         last = ClassCode(

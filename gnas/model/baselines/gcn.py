@@ -73,7 +73,7 @@ class GCN(Baseline):
                 "A linear map and a propagation.",
                 ("self.linear = nn.Linear(channels, channels)",),
                 ("h", "edge_index"),
-                (f"return F.relu(convolve(self.linear({self.dropped('h')}), edge_index))",),
+                (f"return F.relu(convolve(self.linear({self.with_dropout('h')}), edge_index))",),
             )
             before = ("h = F.relu(convolve(h, edge_index))",) if self.num_layers > 1 else ()
             return LayersCode((layer,) * len(self.layers), before, convolved=True)
@@ -84,7 +84,7 @@ class GCN(Baseline):
             "The scaled sum of the neighbours through a linear map, added to the node.",
             ("self.linear = nn.Linear(channels, channels)", "self.norm = nn.BatchNorm1d(channels)"),
             ("h", "edge_index"),
-            (f"out = F.relu(self.norm(self.linear({received})))", f"return {self.dropped('h + out')}"),
+            (f"out = F.relu(self.norm(self.linear({received})))", f"return {self.with_dropout('h + out')}"),
         )
         return LayersCode((layer,) * len(self.layers))
 

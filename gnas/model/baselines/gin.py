@@ -54,7 +54,7 @@ class GIN(Baseline):
                 'out = (1 + self.eps) * h + aggregate(h, edge_index, "sum")',
                 "out = F.relu(self.first_norm(self.first(out)))",
                 "out = F.relu(self.norm(self.second(out)))",
-                f"return {self.dropped('h + out')}",
+                f"return {self.with_dropout('h + out')}",
             ),
         )
         return LayersCode((layer,) * len(self.layers), each_is_read=True)

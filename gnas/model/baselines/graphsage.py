@@ -44,7 +44,7 @@ class GraphSage(Baseline):
             ),
             ("h", "edge_index"),
             (
-                f"own = {self.dropped('h')}",
+                f"own = {self.with_dropout('h')}",
                 'pooled = aggregate(F.relu(self.pool(own)), edge_index, "max")',
                 "out = F.normalize(self.linear(torch.cat([own, pooled], dim=1)), dim=1)",
                 "return h + self.norm(F.relu(out))",

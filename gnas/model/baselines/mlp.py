@@ -36,10 +36,10 @@ class MLP(Baseline):
         return self.head(h, batch)
 
     def export_code(self) -> LayersCode:
-        value = self.dropped("F.relu(self.linear(h))")
+        value = self.with_dropout("F.relu(self.linear(h))")
         linear = "self.linear = nn.Linear(channels, channels)"
         layer = ClassCode("MLPLayer", "A linear map of each node.", (linear,), steps=(f"return {value}",))
-        before = () if self.task.categories else (f"h = {self.dropped('F.relu(h)')}",)
+        before = () if self.task.categories else (f"h = {self.with_dropout('F.relu(h)')}",)
         return LayersCode((layer,) * len(self.layers), before)
 
 

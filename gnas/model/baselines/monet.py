@@ -67,7 +67,7 @@ class MoNet(Baseline):
                 f"z = self.linear(h).unflatten(1, ({kernels}, -1))",
                 "messages = (z[edge_index[0]] * weight[:, :, None]).sum(dim=1)",
                 'out = F.relu(self.norm(receive(messages, edge_index, h.size(0), "sum")))',
-                f"return {self.dropped('h + out + self.bias')}",
+                f"return {self.with_dropout('h + out + self.bias')}",
             ),
         )
         before = (

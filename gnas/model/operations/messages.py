@@ -36,12 +36,12 @@ class Message(nn.Module):
 
     def forward(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Tensor:
         """``h`` is ``[links, nodes, channels]``; returns ``[wanted, nodes, channels]``."""
-        found = self.reduced(h, related, wanted)
+        found = self.reduce(h, related, wanted)
         return torch.stack([found[one] for one in wanted]) if len(wanted) > 1 else found[wanted[0]][None]
 
-    def reduced(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
+    def reduce(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
         """The aggregations of ``wanted``, each ``[nodes, channels]``."""
-        raise TypeError(f"{type(self).__name__} must define reduced()")
+        raise TypeError(f"{type(self).__name__} must define reduce()")
 
     @classmethod
     def export_code(cls, aggregator: str, channels: int) -> Code:
@@ -58,11 +58,11 @@ class EdgeMessage(Message):
         super().__init__(channels, count)
         self.edge = StackedLinear(count, channels, channels)
 
-    def reduced(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
+    def reduce(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
         e, edges = related.e, related.edges
         assert e is not None
         if edges.have(e) and fused.joins(h, e):
-            (weight, bias), sent = self.edge.widened(), _side_by_side(h)
+            (weight, bias), sent = self.edge.wide_weights(), _side_by_side(h)
             around = fused.Around(ends=sent, neighbors=edges.neighbors, relu=True)
             assert bias is not None
             messages = fused.linear([e[None]], weight[None], bias.view(1, 1, -1), around).squeeze(0)
@@ -84,7 +84,7 @@ class EdgeMessage(Message):
 class PairMessage(Message):
     r"""Both ends and the edge: :math:`r_{ij}` itself, as in PNA. It does not read the latent node of the link."""
 
-    def reduced(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
+    def reduce(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
         rows = {(0, name): None for _, name in wanted}
         found = reduce_messages(related.relation()[:, None], list(rows), related.edges)
         return {(row, name): found[0, name] for row, name in wanted}
@@ -105,7 +105,7 @@ class GatedMessage(Message):
         super().__init__(channels, count)
         self.value = StackedLinear(count, channels, channels)
 
-    def reduced(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
+    def reduce(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
         edges, values, relation = related.edges, self.value(h), related.relation()
         alone = wanted[0] if len(set(wanted)) == len(values) == 1 else None
         if alone in ((0, "sum"), (0, "mean")) and fused.has_kernels(relation, values):
@@ -156,7 +156,7 @@ class AttentionMessage(Message):
         self.score = nn.Parameter(torch.empty(count, self.heads, channels // self.heads))
         nn.init.xavier_uniform_(self.score)
 
-    def reduced(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
+    def reduce(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
         edges, values = related.edges, self.value(h)
         weight, total = self.weights(related)
         found: dict[Wanted, Tensor] = {}
