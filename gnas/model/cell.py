@@ -21,7 +21,7 @@ from gnas.kernels import fused
 from gnas.model.edges import Edges
 from gnas.model.feed_forward import FeedForward
 from gnas.model.operations import MESSAGE_TYPES
-from gnas.model.relation import Related, Relation
+from gnas.model.relation import EdgeInputs, Relation
 from gnas.model.stacked import BatchNorm, StackedBatchNorm, StackedLinear
 from gnas.model.stage import CellConfig, Slot, Stage
 
@@ -122,14 +122,14 @@ class Cell(nn.Module):
             out = out if second is None else F.relu(out)
         return out if second is None else second(out), x
 
-    def _relate(self, x: Tensor, batch: GraphBatch, edges: Edges | None, e: Tensor | None) -> tuple[Related, Tensor]:
+    def _relate(self, x: Tensor, batch: GraphBatch, edges: Edges | None, e: Tensor | None) -> tuple[EdgeInputs, Tensor]:
         """What the messages read of the edges, and ``x`` for whoever else reads it."""
         edges, r = Edges.of(batch) if edges is None else edges, None
         if self.relation is not None:
             r, x, e = self.relation(x, edges, e)
-        return Related(edges, r, e), x
+        return EdgeInputs(edges, r, e), x
 
-    def _updated(self, e: Tensor | None, related: Related | None) -> Tensor | None:
+    def _updated(self, e: Tensor | None, related: EdgeInputs | None) -> Tensor | None:
         """The state of the edges after this cell."""
         if not self.updates_edges or related is None:
             return e
@@ -141,7 +141,7 @@ class Cell(nn.Module):
         return new if own or e is None else e + new
 
     def walk(
-        self, x: Tensor, batch: GraphBatch, weights: Tensor | None = None, related: Related | None = None
+        self, x: Tensor, batch: GraphBatch, weights: Tensor | None = None, related: EdgeInputs | None = None
     ) -> dict[int, Tensor]:
         """All latent nodes, the input being node 0."""
         nodes = {0: x}

@@ -12,7 +12,7 @@ from gnas.model.stacked import apply_through
 
 
 @dataclass(frozen=True)
-class Related:
+class EdgeInputs:
     """What the messages of a cell read of the edges."""
 
     edges: Edges

@@ -31,7 +31,7 @@ from gnas.model.operations import (
 from gnas.model.operations.messages import Message
 from gnas.model.operations.reduction import Wanted
 from gnas.model.recompute import is_large, run_checkpointed
-from gnas.model.relation import Related
+from gnas.model.relation import EdgeInputs
 from gnas.model.stacked import StackedBatchNorm, StackedLinear
 from gnas.plugins import resolve_plugin
 
@@ -184,7 +184,7 @@ class Stage(nn.Module):
         x: Tensor,
         batch: GraphBatch,
         weights: Tensor | None,
-        related: Related | None = None,
+        related: EdgeInputs | None = None,
     ) -> Sequence[Tensor]:
         """The values of its targets after this stage; ``weights`` has one number for each of ``slots``."""
         known = [target in nodes for target in self.targets]
@@ -203,7 +203,7 @@ class Stage(nn.Module):
         return self._added(nodes, _each(_mix(mixing, self.evaluate(nodes, x, batch, related))))
 
     def _unmixed(
-        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, related: Related | None
+        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, related: EdgeInputs | None
     ) -> list[Tensor]:
         """The values of the targets if nothing follows the operations or weighs them: no stack is made of the results."""
         stacks: Stacks = {}
@@ -213,7 +213,7 @@ class Stage(nn.Module):
         for name, message in self.messages.items():
             plan = self.plans[name]
             sent = _stack(nodes, [source for source, _ in plan.links], stacks)
-            reduced = cast(Message, message).reduce(sent, cast(Related, related), plan.wanted)
+            reduced = cast(Message, message).reduce(sent, cast(EdgeInputs, related), plan.wanted)
             found[name] = [reduced[one] for one in plan.wanted]
         values: dict[int, Tensor] = {}
         for slot, result in zip(self.slots, (one for block in self.blocks for one in found[block]), strict=True):
@@ -221,7 +221,7 @@ class Stage(nn.Module):
         return [values[target] for target in self.targets]
 
     def _mixed_in_parts(
-        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, mixing: Tensor, related: Related
+        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, mixing: Tensor, related: EdgeInputs
     ) -> Tensor:
         """The values of the targets, one part of the operations after another; the backward pass computes each part again."""
 
@@ -246,7 +246,7 @@ class Stage(nn.Module):
         return [nodes[target] + value if target in nodes else value for target, value in pairs]
 
     def evaluate(
-        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, related: Related | None = None
+        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, related: EdgeInputs | None = None
     ) -> Tensor:
         """Results of all operations, in the order of ``slots``: ``[slots, nodes, channels]``."""
         results = self.raw(nodes, x, batch, related)
@@ -255,7 +255,9 @@ class Stage(nn.Module):
         done = self.transform(results[: self.transformed], batch.node_mask)
         return done if self.transformed == len(self.slots) else torch.cat([done, results[self.transformed :]])
 
-    def raw(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, related: Related | None = None) -> Tensor:
+    def raw(
+        self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, related: EdgeInputs | None = None
+    ) -> Tensor:
         """Results of the operations alone, before any linear map."""
         stacks: Stacks = {}
         raw = self._plain(nodes, x, batch, stacks)
@@ -284,7 +286,7 @@ class Stage(nn.Module):
         return raw
 
     def _message(
-        self, name: str, nodes: Mapping[int, Tensor], related: Related, stacks: Stacks | None = None
+        self, name: str, nodes: Mapping[int, Tensor], related: EdgeInputs, stacks: Stacks | None = None
     ) -> Tensor:
         """Results of the operations that read messages of one kind."""
         plan = self.plans[name]

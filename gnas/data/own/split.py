@@ -31,7 +31,7 @@ OTHERS = "set the data option split to random, stratified or group:COLUMN"
 
 
 @dataclass(frozen=True)
-class Assigned:
+class SplitAssignment:
     """A code for each graph, or for each target row if ``by_rows``: 0 train, 1 val, 2 test, -1 none.
 
     ``how`` are notes on the rule. ``of_folds`` are the codes of every fold; empty if there are no folds. ``stratified`` says
@@ -45,19 +45,19 @@ class Assigned:
     stratified: bool = False
 
 
-def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -> Assigned:
+def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -> SplitAssignment:
     """Split the graphs, or the target rows if there are too few graphs or the data has such a split."""
     rule = options.split_rule
     if raw.level == "link":  # gnas.data.own.links has split the pairs
         by_rows = raw.row_split is not None
         codes = raw.row_split if raw.row_split is not None else raw.graph_split
         assert codes is not None
-        return Assigned(codes, by_rows)
+        return SplitAssignment(codes, by_rows)
     if options.reads_split:
         if raw.row_split is not None:
-            return Assigned(raw.row_split, True, (f"split: {_name_given(rule)}, within graphs",))
+            return SplitAssignment(raw.row_split, True, (f"split: {_name_given(rule)}, within graphs",))
         if raw.graph_split is not None:
-            return Assigned(raw.graph_split, False, (f"split: {_name_given(rule)}",))
+            return SplitAssignment(raw.graph_split, False, (f"split: {_name_given(rule)}",))
         if rule is not None:
             what = f"no column {rule.column!r} that names" if rule.column else "no split of its own: nothing names"
             raise InputError(f"the data has {what} train, val and test; {OTHERS}")
@@ -77,7 +77,7 @@ def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -
         found.append(codes)
     how = _describe_rule(rule, strata, raw.level if by_rows else "graph", options)
     of_folds = () if options.folds is None else tuple(found)
-    return Assigned(found[options.fold - 1], by_rows, how, of_folds, stratified=strata is not None)
+    return SplitAssignment(found[options.fold - 1], by_rows, how, of_folds, stratified=strata is not None)
 
 
 def _name_given(rule: SplitRule | None) -> str:

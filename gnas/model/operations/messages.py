@@ -18,7 +18,7 @@ from gnas.arch.operation import Code
 from gnas.kernels import fused
 from gnas.kernels.aggregate import aggregate, symmetric_scales, weighted_sum
 from gnas.model.operations.reduction import REDUCTIONS, Wanted, reduce_messages
-from gnas.model.relation import Related
+from gnas.model.relation import EdgeInputs
 from gnas.model.stacked import StackedLinear
 
 WEIGHTED = ("sum", "mean", "symmetric")  # aggregators that are sums with a weight for each edge
@@ -34,12 +34,12 @@ class Message(nn.Module):
     def __init__(self, channels: int, count: int) -> None:
         super().__init__()
 
-    def forward(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Tensor:
+    def forward(self, h: Tensor, related: EdgeInputs, wanted: Sequence[Wanted]) -> Tensor:
         """``h`` is ``[links, nodes, channels]``; returns ``[wanted, nodes, channels]``."""
         found = self.reduce(h, related, wanted)
         return torch.stack([found[one] for one in wanted]) if len(wanted) > 1 else found[wanted[0]][None]
 
-    def reduce(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
+    def reduce(self, h: Tensor, related: EdgeInputs, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
         """The aggregations of ``wanted``, each ``[nodes, channels]``."""
         raise TypeError(f"{type(self).__name__} must define reduce()")
 
@@ -58,7 +58,7 @@ class EdgeMessage(Message):
         super().__init__(channels, count)
         self.edge = StackedLinear(count, channels, channels)
 
-    def reduce(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
+    def reduce(self, h: Tensor, related: EdgeInputs, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
         e, edges = related.e, related.edges
         assert e is not None
         if edges.have(e) and fused.joins(h, e):
@@ -84,7 +84,7 @@ class EdgeMessage(Message):
 class PairMessage(Message):
     r"""Both ends and the edge: :math:`r_{ij}` itself, as in PNA. It does not read the latent node of the link."""
 
-    def reduce(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
+    def reduce(self, h: Tensor, related: EdgeInputs, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
         rows = {(0, name): None for _, name in wanted}
         found = reduce_messages(related.relation()[:, None], list(rows), related.edges)
         return {(row, name): found[0, name] for row, name in wanted}
@@ -105,7 +105,7 @@ class GatedMessage(Message):
         super().__init__(channels, count)
         self.value = StackedLinear(count, channels, channels)
 
-    def reduce(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
+    def reduce(self, h: Tensor, related: EdgeInputs, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
         edges, values, relation = related.edges, self.value(h), related.relation()
         alone = wanted[0] if len(set(wanted)) == len(values) == 1 else None
         if alone in ((0, "sum"), (0, "mean")) and fused.has_kernels(relation, values):
@@ -156,7 +156,7 @@ class AttentionMessage(Message):
         self.score = nn.Parameter(torch.empty(count, self.heads, channels // self.heads))
         nn.init.xavier_uniform_(self.score)
 
-    def reduce(self, h: Tensor, related: Related, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
+    def reduce(self, h: Tensor, related: EdgeInputs, wanted: Sequence[Wanted]) -> Mapping[Wanted, Tensor]:
         edges, values = related.edges, self.value(h)
         weight, total = self.weights(related)
         found: dict[Wanted, Tensor] = {}
@@ -194,7 +194,7 @@ class AttentionMessage(Message):
             _received("message", "sum" if aggregator == "mean" else aggregator),
         )
 
-    def weights(self, related: Related) -> tuple[Tensor, Tensor]:
+    def weights(self, related: EdgeInputs) -> tuple[Tensor, Tensor]:
         """``exp(score)`` of each edge, ``[edges, links, heads]``, and its sum for each receiver."""
         edges = related.edges
         bent = F.leaky_relu(related.relation(), SLOPE).unflatten(1, (self.heads, -1))
@@ -233,7 +233,9 @@ def _columns(values: Tensor, links: list[int]) -> Tensor:
     return torch.stack([values[:, link] for link in links], dim=1)
 
 
-def _scaled_values(values: Tensor, wanted: Sequence[Wanted], related: Related) -> tuple[list[tuple[int, bool]], Tensor]:
+def _scaled_values(
+    values: Tensor, wanted: Sequence[Wanted], related: EdgeInputs
+) -> tuple[list[tuple[int, bool]], Tensor]:
     """What is summed: the values of each link, and if ``symmetric`` is wanted those scaled by the sender's degree."""
     columns = list(dict.fromkeys((row, name == "symmetric") for row, name in wanted))
     if columns == [(row, False) for row in range(len(values))]:
@@ -242,7 +244,7 @@ def _scaled_values(values: Tensor, wanted: Sequence[Wanted], related: Related) -
     return columns, torch.stack([values[row] * sent if scaled else values[row] for row, scaled in columns])
 
 
-def _finish(value: Tensor, name: str, related: Related) -> Tensor:
+def _finish(value: Tensor, name: str, related: EdgeInputs) -> Tensor:
     return value * symmetric_scales(related.edges.neighbors, value.dtype)[1] if name == "symmetric" else value
 
 
