@@ -104,12 +104,12 @@ class Column:
         return [f"column {self.name!r}: {format_list(found, 3)} {are} not in the training data and {then} ({where})"]
 
 
-def _format_places(rows: list[int], place: Place, most: int = 3) -> str:
+def _format_places(rows: list[int], place: Place) -> str:
     """The first places of these rows, each once, and how many rows lie elsewhere."""
     places: dict[str, None] = {}
     for number, row in enumerate(rows):
         here = place(row)
-        if len(places) == most and here not in places:
+        if len(places) == 3 and here not in places:
             return f"{', '.join(places)} and {len(rows) - number:,} more"
         places[here] = None
     return ", ".join(places)

@@ -79,7 +79,7 @@ def _page(explanations: Sequence[Explanation]) -> str:
     return render_page("explain.html", shown=shown, network=explanations[0].network)
 
 
-def _largest(explanation: Explanation, count: int = 5) -> list[tuple[str, float]]:
+def _largest(explanation: Explanation) -> list[tuple[str, float]]:
     """The parts with the largest scores."""
     names = explanation.names or ("",) * len(explanation.nodes)
     parts = [(f"node {k} {name}".strip(), s) for k, (name, s) in enumerate(zip(names, explanation.nodes, strict=True))]
@@ -92,4 +92,4 @@ def _largest(explanation: Explanation, count: int = 5) -> list[tuple[str, float]
         (f"feature {k} of the graph", s)
         for k, s in enumerate([] if explanation.features is None else explanation.features)
     ]
-    return [(text, float(s)) for text, s in sorted(parts, key=lambda one: -abs(one[1]))[:count]]
+    return [(text, float(s)) for text, s in sorted(parts, key=lambda one: -abs(one[1]))[:5]]

@@ -94,7 +94,7 @@ def _focus(panel: object, racers: list[Racer], metric: str) -> None:
     panel.set_ylim(*sorted((best - room if limit > best else best + room, limit)))  # type: ignore[attr-defined]
 
 
-def racers_table(racers: list[Racer], metric: str, most: int = 12) -> Table[Racer]:
+def racers_table(racers: list[Racer], metric: str) -> Table[Racer]:
     """The best candidates with what became of them."""
     ended = any(one.state == "trained to the end" for one in racers)
     left = sum(one.state != "trained to the end" if ended else one.state in ("dropped", "failed") for one in racers)
@@ -109,7 +109,7 @@ def racers_table(racers: list[Racer], metric: str, most: int = 12) -> Table[Race
         ),
         Column[Racer]("state", "state"),
     )
-    shown = racers[:most]
+    shown = racers[:12]
     one, many = ("was", "were") if ended else ("is", "are")
     what = f"{one if left == 1 else many} {'not trained to the end' if ended else 'dropped'}"
     caption = f"{len(shown)} of {len(racers)} candidates, best first. {left} {what}."

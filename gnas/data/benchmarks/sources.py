@@ -229,8 +229,8 @@ def fetch_with_pyg(name: str, split: str, folder: Path) -> Iterable[Data]:
     return GNNBenchmarkDataset(str(folder), name.upper(), split=split)
 
 
-def _check_reachable(url: str, seconds: float = 5.0) -> None:
+def _check_reachable(url: str) -> None:
     """Fail soon without a network: PyG's own download waits for minutes."""
     request = urllib.request.Request(url, method="HEAD")
     with contextlib.suppress(urllib.error.HTTPError):  # an error of the server is an answer: the host can be reached
-        urllib.request.urlopen(request, timeout=seconds).close()
+        urllib.request.urlopen(request, timeout=5.0).close()
