@@ -12,6 +12,7 @@ Ray, bit for bit. One row per command and fault is added to results/clusters.csv
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -48,7 +49,7 @@ def main() -> None:
                     "same_at_server": ended.served == wanted,
                     "processes_left": len(marked(MARK, cluster.mark)),
                     "seconds": round(ended.seconds),
-                    "said": " | ".join(ended.lines).replace(str(place), "PLACE"),
+                    "said": re.sub(r"[\d.]{7,15}:\d+", "HEAD", " | ".join(line[:150] for line in ended.lines)),
                 }
                 append(RESULTS / "clusters.csv", list(row), [row])
                 print(row, flush=True)

@@ -5,7 +5,7 @@
 One process imports everything and forks each command, which works on tiny data. A trial disturbs a command once, at a random
 moment or call, and then starts it again until it is finished. Its result must equal that of an undisturbed one, bit for bit;
 work that was finished before the fault must not be lost; the command must end in time, with the right result or one clear
-line, and leave no process. Counts are added to results/faults.csv, one row per fault and job; one line per failure is printed.
+line, and leave no process. Counts are added to results/faults.csv, one row per day, fault and job. A failure is printed.
 """
 
 from __future__ import annotations
@@ -100,19 +100,20 @@ def report(fault: str, job: str, tally: Tally, verbose: bool) -> None:
 
 
 def add_to_file(file: Path, fault: str, job: str, tally: Tally) -> None:
-    """Add the counts of a trial to the row of its fault and job. Several processes may share the file."""
+    """Add the counts of a trial to the row of today, its fault and its job. Several processes may share the file."""
     numbers = {**{name: getattr(tally, name) for name in NUMBERS}, "seconds": round(tally.seconds, 1)}
     with open(file.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         rows = list(csv.DictReader(file.open())) if file.exists() else []
-        same = [row for row in rows if (row["fault"], row["job"]) == (fault, job)]
+        key = {**today(), "fault": fault, "job": job}
+        same = [row for row in rows if row | key == row]
         if not same:
-            rows.append({**today(), "fault": fault, "job": job, **dict.fromkeys(numbers, 0)})
+            rows.append({**key, **dict.fromkeys(numbers, 0)})
         row = same[0] if same else rows[-1]
         row |= {
             name: round(float(row[name]) + value, 1 if name == "seconds" else None) for name, value in numbers.items()
         }
-        rows.sort(key=lambda one: (ORDER[0].index(one["fault"]), ORDER[1].index(one["job"])))
+        rows.sort(key=lambda one: (one["date"], ORDER[0].index(one["fault"]), ORDER[1].index(one["job"])))
         file.unlink(missing_ok=True)
         append(file, list(row), rows)
 

@@ -26,25 +26,32 @@ from rows import RESULTS, append, read, today
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = ("date", "machine", "parser", "test", "inputs", "failures", "seconds")
-TESTS = {
-    "genotype YAML": (
-        "test_genotype.test_any_text_is_refused",
-        "test_genotype.test_any_change_of_a_file_is_read_or_refused",
+MODULES = {
+    "genotypes": "test_genotype",
+    "authors' genotype files": "test_authors",
+    "formulas": "test_gap",
+    "data": "test_fuzz",
+    "checkpoints": "test_checkpoint",
+    "run folders, models, settings, orders": "test_any_file",
+}
+# Tests whose inputs are not those of a parser.
+OTHERS = {
+    *(
+        "test_files_come_back_exactly",
+        "test_live_nodes_are_those_on_a_path_to_an_output",
+        "test_exports_are_exact_or_refused",
     ),
-    "authors' genotype files": (
-        "test_authors.test_any_text_is_read_or_refused",
-        "test_authors.test_any_change_of_a_file_is_read_or_refused",
+    *(
+        "test_whatever_a_search_finds_can_be_exported",
+        "test_the_rewritten_cell_computes_the_tree",
+        "test_there_and_back",
     ),
-    "formulas": ("test_gap.test_any_text_is_read_or_refused",),
-    "settings": ("test_any_file.test_any_settings", "test_any_file.test_any_yaml_value"),
-    "CSV tables": ("test_fuzz.test_any_bytes_as_a_table", "test_fuzz.test_tables_with_slips"),
-    "SMILES tables": ("test_fuzz.test_any_bytes_as_a_csv_of_smiles", "test_fuzz.test_smiles_with_slips"),
-    "npz bundles": ("test_fuzz.test_any_bytes_as_a_bundle", "test_fuzz.test_bundles_with_other_arrays_and_words"),
-    "graphs as objects": ("test_fuzz.test_data_objects_with_odd_fields", "test_fuzz.test_new_data_with_odd_fields"),
-    "checkpoints": ("test_checkpoint.test_a_flipped_byte_is_noticed", "test_checkpoint.test_random_bytes_are_refused"),
-    "run folders": ("test_any_file.test_other_values_in_the_files_of_a_run",),
-    "models": ("test_any_file.test_other_values_in_the_description_of_a_model",),
-    "every file": ("test_any_file.test_any_change_of_any_file",),
+    *("test_the_rewritten_cell_is_three_levels_and_as_small_as_promised", "test_the_tree_of_any_cell_has_its_outputs"),
+    *(
+        "test_trees_are_equal_whatever_the_order_of_children",
+        "test_one_aggregation_a_path",
+        "test_round_trip_of_anything",
+    ),
 }
 
 
@@ -75,13 +82,13 @@ def collect(place: Path) -> list[Fuzzed]:
     """The tests, each counting the inputs that reach its body."""
     fixtures: dict[str, Any] = {"place": None, "bundles": None, "written": None, "tmp_path": place}
     found = []
-    for parser, names in TESTS.items():
-        for name in names:
-            module_name, _, function = name.partition(".")
-            module = importlib.import_module(module_name)
-            test = getattr(module, function)
+    for parser, module_name in MODULES.items():
+        module = importlib.import_module(module_name)
+        for name, test in vars(module).items():
+            if not name.startswith("test_") or not hasattr(test, "hypothesis") or name in OTHERS:
+                continue
             given = {key: fixture(module, key, place) for key in fixtures if key in inspect.signature(test).parameters}
-            one = Fuzzed(parser, function, lambda test=test, given=given: test(**given))
+            one = Fuzzed(parser, name, lambda test=test, given=given: test(**given))
             test.hypothesis.inner_test = _counted(test.hypothesis.inner_test, one)
             found.append(one)
     return found

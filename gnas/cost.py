@@ -13,6 +13,8 @@ writes the coefficients to ``costs.yaml`` beside this file.
 from __future__ import annotations
 
 import math
+import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +27,9 @@ from gnas.data.benchmarks import find_facts, find_patience
 from gnas.distributed import available_cores
 from gnas.errors import InputError
 from gnas.files import read_config
+from gnas.graph import GraphSet
 from gnas.run.settings import Settings
+from gnas.run.words import megabytes
 from gnas.workflow import train_config
 
 FILE = Path(__file__).with_name("costs.yaml")
@@ -42,10 +46,16 @@ class Workload:
     edges: float
     columns: int = 1  # of x
     all_graphs: int = 0  # in all splits; all of them stay on the device
+    bytes: int = 0  # of the graphs, where they are known
 
     @staticmethod
     def of(benchmark: Benchmark) -> Workload:
+        """Of a sampled graph, what a batch holds counts: each node to train on brings a small graph of its own."""
         splits = benchmark.splits().values()
+        if benchmark.train.sample_neighbors:
+            nodes, edges = _sampled_size(benchmark.train)
+            train, val = benchmark.train.num_targets, benchmark.val.num_targets
+            return Workload(train, val, nodes, edges, benchmark.train.x.size(1), train + val, benchmark.train.nbytes())
         graphs = sum(len(split) for split in splits)
         nodes = sum(split.num_nodes for split in splits) / graphs
         edges = sum(split.num_edges for split in splits) / graphs
@@ -62,8 +72,21 @@ class Workload:
 
     def store_mb(self) -> float:
         """Memory of the graphs on the device: indices both ways, features, targets."""
+        if self.bytes:
+            return self.bytes / 2**20
         total = max(self.all_graphs, self.graphs + self.val_graphs)
         return total * (self.nodes * (4 * self.columns + 16) + self.edges * 8 + 32) / 2**20
+
+
+def _sampled_size(graphs: GraphSet) -> tuple[float, float]:
+    """Nodes and edges that one node and its sampled neighbours have, at most."""
+    edges, reached = 0, 1
+    for number in graphs.sample_neighbors:
+        if number < 0:  # all of them
+            return graphs.num_nodes, graphs.num_edges
+        reached *= number
+        edges += reached
+    return min(1 + edges, graphs.num_nodes), min(edges, graphs.num_edges)
 
 
 @dataclass(frozen=True)
@@ -194,6 +217,41 @@ def estimate_cost(work: Workload, settings: Settings, device: torch.device, data
         float(known.values.get("start_seconds", 0.0)),
         max(float(known.values[kind]["time_off"]) for kind in KINDS),
     )
+
+
+def warn_if_too_large(benchmark: Benchmark, settings: Settings, device: torch.device) -> None:
+    """Say before a run begins that it needs more memory than there is, by the estimate."""
+    free = free_mb(device)
+    if free is None or device.type not in {one.device for one in read_machines()}:
+        return
+    needed = estimate_cost(Workload.of(benchmark), settings, device).peak_mb
+    if needed > free:
+        warnings.warn(
+            f"by the estimate of gnas doctor this needs about {megabytes(needed)} of memory, and {megabytes(free)} are free "
+            f"on {device}: lower --batch (now {settings.training.batch_size}), --channels or --cells"
+        )
+
+
+def free_mb(device: torch.device) -> float | None:
+    """Memory that this process has or can get; None where the system does not say."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0] / 2**20
+    try:
+        about = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        own = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+        return min(int(about["MemAvailable"].split()[0]) / 2**10, _free_mb_of_container()) + own
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def _free_mb_of_container() -> float:
+    """What the limit of a container leaves; without end if there is none."""
+    place = Path("/sys/fs/cgroup")
+    try:
+        limit, used = ((place / name).read_text().strip() for name in ("memory.max", "memory.current"))
+        return math.inf if limit == "max" else (int(limit) - int(used)) / 2**20
+    except (OSError, ValueError):
+        return math.inf
 
 
 def usual_epochs(settings: Settings, dataset: str = "") -> int:

@@ -1,14 +1,17 @@
 """The cost model: more work costs more, as the formula says."""
 
 import math
+import sys
+import warnings
 from dataclasses import replace
 
+import psutil
 import pytest
 import torch
 from small import benchmark
 
 from gnas import cost
-from gnas.cost import Machine, Workload, estimate_cost, usual_epochs
+from gnas.cost import Machine, Workload, estimate_cost, free_mb, usual_epochs, warn_if_too_large
 from gnas.data.benchmarks import find_facts
 from gnas.errors import InputError
 from gnas.run.settings import Settings
@@ -72,6 +75,37 @@ def test_workloads() -> None:
     published = Workload.from_facts("zinc")
     assert (published.graphs, published.edges) == (10_000, find_facts("zinc").edges)
     assert replace(published, edges=2 * published.edges).store_mb() > published.store_mb() > 1
+
+
+def test_of_a_sampled_graph_a_batch_counts() -> None:
+    data = benchmark()
+    graph = data.train
+    sampled = [replace(split, sample_neighbors=(3, 2)) for split in (data.train, data.val, data.test)]
+    work = Workload.of(replace(data, train=sampled[0], val=sampled[1], test=sampled[2]))
+    assert (work.graphs, work.val_graphs) == (graph.num_targets, data.val.num_targets)
+    assert (work.nodes, work.edges) == (1 + 3 + 6, 3 + 6)
+    assert work.store_mb() == graph.nbytes() / 2**20
+    whole = replace(graph, sample_neighbors=(-1, 2))
+    assert Workload.of(replace(data, train=whole)).nodes == graph.num_nodes
+
+
+def test_what_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings.resolve("fast")
+    needed = estimate_cost(Workload.of(benchmark()), settings, CPU).peak_mb
+    for free, said in ((None, False), (needed + 1, False), (needed - 1, True)):
+        monkeypatch.setattr(cost, "free_mb", lambda device, free=free: free)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warn_if_too_large(benchmark(), settings, CPU)
+        assert bool(caught) == said
+    assert f"lower --batch (now {settings.training.batch_size}), --channels or --cells" in str(caught[0].message)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_free_memory() -> None:
+    free, whole = free_mb(CPU), psutil.virtual_memory().total / 2**20
+    assert free is not None
+    assert 10 < free <= whole + 1
 
 
 def test_a_kind_of_device_that_was_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from gnas.cli.settings import check_settings, data_options, resolve_settings, se
 from gnas.cost import Workload, estimate_cost
 from gnas.data.benchmarks import PUBLISHED
 from gnas.errors import InputError
-from gnas.run.words import duration
+from gnas.run.words import duration, megabytes
 
 
 def show_forecast(screen: Screen, options: Options) -> dict[str, Any]:
@@ -43,15 +43,15 @@ def show_forecast(screen: Screen, options: Options) -> dict[str, Any]:
         [
             (
                 "search",
-                f"{duration(found.search_seconds)}, {format_megabytes(found.search_mb)}; {settings.search.epochs} epochs",
+                f"{duration(found.search_seconds)}, {megabytes(found.search_mb)}; {settings.search.epochs} epochs",
             ),
             (
                 f"{seeds} seed{'s' * (seeds != 1)}",
-                f"{duration(found.train_seconds)}, {format_megabytes(found.train_mb)}; about {found.train_epochs} epochs each",
+                f"{duration(found.train_seconds)}, {megabytes(found.train_mb)}; about {found.train_epochs} epochs each",
             ),
             (
                 "in all",
-                f"{duration(found.seconds)}, {format_megabytes(found.peak_mb)} at most; without baselines",
+                f"{duration(found.seconds)}, {megabytes(found.peak_mb)} at most; without baselines",
             ),
         ],
     )
@@ -68,12 +68,3 @@ def _device(name: str | None) -> torch.device:
     except RuntimeError:
         raise InputError(f"unknown device {name!r}; choose cpu or cuda") from None
     return device
-
-
-def format_megabytes(megabytes: float) -> str:
-    """About how much memory.
-
-    >>> format_megabytes(310.0), format_megabytes(2048.0)
-    ('310 MB', '2.0 GB')
-    """
-    return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1024:.1f} GB"

@@ -18,6 +18,7 @@ from gnas.cli.group import COMMAND, STARTED, as_typed
 from gnas.cli.progress import count_progress
 from gnas.cli.screen import Screen
 from gnas.cli.settings import check_settings, data_options, resolve_settings, setting_options, usual_preset
+from gnas.cost import warn_if_too_large
 from gnas.data import NAMES, Benchmark, load
 from gnas.data.describe import describe_benchmark
 from gnas.errors import InputError
@@ -124,6 +125,8 @@ def prepare_run(
     earlier = find_earlier_input(place.folder) if place.resumed else {}
     benchmark = load_data(screen, dataset, options["data_root"], {**earlier, **settings.data})
     settings = settings.for_data(benchmark.has_one_graph)
+    if options.get("on") != "ray":  # whose workers are on other machines
+        warn_if_too_large(benchmark, settings, device)
     return PreparedRun(dataset, screen, place, saved, settings, device, benchmark, trackers, started=started)
 
 

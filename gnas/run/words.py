@@ -53,6 +53,11 @@ def duration(seconds: float | None) -> str:
     return _two(seconds, 3600, 60, "h", "min") if seconds < 86370 else _two(seconds, 86400, 3600, "d", "h")
 
 
+def megabytes(number: float) -> str:
+    """About how much memory: ``310 MB``, ``2.0 GB``."""
+    return f"{number:.0f}{SPACE}MB" if number < 1000 else f"{number / 1024:.1f}{SPACE}GB"
+
+
 def _two(seconds: float, size: int, rest: int, big: str, small: str) -> str:
     units = int(seconds / rest + 0.5)
     whole, left = divmod(units, size // rest)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
+from gnas.cost import warn_if_too_large
 from gnas.data import Benchmark, load
 from gnas.errors import InputError, choose
 from gnas.model.task import KINDS, LEVELS
@@ -162,6 +163,7 @@ class Estimator:
         """
         started, settings = clock.monotonic(), self._settings()
         benchmark, values = self._benchmark(dataset, y)
+        warn_if_too_large(benchmark, settings, self._device())
         temporary = None if self.out is not None else tempfile.TemporaryDirectory(prefix="gnas-")
         folder = Path(self.out) if self.out is not None else Path(temporary.name) / "run"  # type: ignore[union-attr]
         with log_records(self.verbose) as on_epoch:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
 import torch
 from terminal import gnas, one_line
 
-from gnas.cli.forecast import format_megabytes
+from gnas import cost
 from gnas.cli.settings import usual_preset
+from gnas.run.words import megabytes
 
 
 def test_a_benchmark_is_estimated_without_its_data() -> None:
@@ -44,7 +47,7 @@ def test_refusals() -> None:
 
 
 def test_sizes() -> None:
-    assert [format_megabytes(310.0), format_megabytes(2048.0)] == ["310 MB", "2.0 GB"]
+    assert [megabytes(310.0), megabytes(2048.0)] == ["310\u00a0MB", "2.0\u00a0GB"]
 
 
 def test_the_preset_of_a_command_that_names_none() -> None:
@@ -56,3 +59,17 @@ def test_the_preset_of_a_command_that_names_none() -> None:
     assert usual_preset("train", "mine.csv", cpu, {})[0] == "fast"
     preset, why = usual_preset("search", "mine.csv", cpu, {"search_epochs": 3})
     assert (preset, why) == ("fast", "--search-epochs is not for a race; --strategy race --epochs N for one")
+
+
+def test_a_search_that_does_not_fit_says_so_before_it_starts(rings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(*_: object, **__: object) -> None:
+        raise RuntimeError("begun")
+
+    monkeypatch.setattr(cost, "free_mb", lambda device: 50.0)
+    monkeypatch.setattr("gnas.cli.search.discover", begin)
+    ended = gnas("search", rings, "--preset", "fast", "--device", "cpu", "--out", "run")
+    said, ended_with = ended.err.strip().splitlines()[-2:]
+    assert re.search(r"^warning: .* needs about \d+\sMB of memory, and 50\sMB are free on cpu: lower --batch", said), (
+        ended
+    )
+    assert "begun" in ended_with
