@@ -2,6 +2,7 @@
 
     python benchmarks/data.py [--data-root FOLDER] [--images] [--device cpu]
     python benchmarks/data.py --molecules hiv.csv.gz    # only this table of SMILES: with an empty cache, from it, and the checks
+    python benchmarks/data.py --encodings zinc mnist    # only walks and eigenvectors of these datasets, on one core
 
 PATTERN and CLUSTER are drawn; superpixel edges are built for MNIST and CIFAR10 if their prepared nodes are under the data
 root; with --images the superpixels themselves are made from the raw images as well. Everything is built into a temporary
@@ -21,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
+import torch
 from rows import RESULTS, append, today
 
 from gnas.data import Benchmark, load
@@ -28,6 +30,7 @@ from gnas.data.benchmarks import PUBLISHED, find_facts, sbm, superpixels
 from gnas.data.benchmarks.compact import Splits
 from gnas.data.benchmarks.images import find_images, segment_images
 from gnas.data.benchmarks.sources import Request, find_data_root
+from gnas.data.graph_encodings import with_encodings
 from gnas.data.own import assemble
 from gnas.data.own.problems import find_problems
 
@@ -78,12 +81,24 @@ def measure_molecules(path: Path, measure: Callable[[str, Callable[[], object]],
     measure(f"{name}: checks", check)
 
 
+def measure_encodings(name: str, root: Path, measure: Callable[[str, Callable[[], object]], None]) -> None:
+    """Encodings of all graphs of a dataset on one core, computed (the cache is empty) and read from the cache."""
+    torch.set_num_threads(1)
+    benchmark = load(name, data_root=root)
+    for encodings in ("walks:20", "edge_walks:20", "walks:20,edge_walks:20", "laplacian:8"):
+        with tempfile.TemporaryDirectory() as cache:
+            os.environ["XDG_CACHE_HOME"] = cache
+            measure(f"{name}: {encodings}", partial(with_encodings, benchmark, encodings))
+            measure(f"{name}: {encodings} from the cache", partial(with_encodings, benchmark, encodings))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data-root", type=Path, default=None)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--images", action="store_true", help="also make superpixels from raw images")
     parser.add_argument("--molecules", type=Path, help="only this CSV of SMILES with one target")
+    parser.add_argument("--encodings", nargs="+", choices=PUBLISHED, help="only encodings of these datasets")
     options = parser.parse_args()
     root, made = find_data_root(options.data_root), today(options.device)
 
@@ -96,6 +111,10 @@ def main() -> None:
 
     if options.molecules is not None:
         measure_molecules(options.molecules, measure)
+        return
+    if options.encodings is not None:
+        for name in options.encodings:
+            measure_encodings(name, root, measure)
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -77,8 +77,8 @@ CONFIG = TrainConfig(optimizer="adamw", weight_decay=1e-5, clip=1.0)
 def main() -> None:
     chosen = arguments()
     device = torch.device(chosen.device)
-    if chosen.threads:
-        torch.set_num_threads(chosen.threads)
+    if chosen.threads or chosen.clock == "cpu":
+        torch.set_num_threads(1 if chosen.clock == "cpu" else chosen.threads)
     rows = Rows(chosen.out, device, COLUMNS)
     for part in chosen.parts or (["recipes", "searches"] if device.type == "cuda" else PARTS):
         for row in {"recipes": recipes, "networks": networks, "searches": searches}[part](chosen, device):
@@ -97,7 +97,7 @@ def recipes(chosen: argparse.Namespace, device: torch.device) -> Iterator[dict[s
         works = {"plain": plain_step(plain, benchmark, one.batch, device, CONFIG)}
         for seeds in chosen.seeds if device.type == "cuda" else [1]:
             works[str(seeds)] = work.training(benchmark, one.layers, chosen.engine, device, replicas=seeds, **options)
-        yield from compared(works, about | {"weights": count_weights(plain)}, device, chosen.budget)
+        yield from compared(works, about | {"weights": count_weights(plain)}, device, chosen)
 
 
 def recipe_step(one: Recipe, graphs: int, data_root: str | None = None) -> tuple[Benchmark, dict[str, Any]]:
@@ -125,7 +125,7 @@ def networks(chosen: argparse.Namespace, device: torch.device) -> Iterator[dict[
                 plain = PlainHandMade(name, benchmark.task, channels, 4)
             about = {"data": benchmark.name, "network": name, "channels": channels, "batch": batch}
             works = {"plain": plain_step(plain, benchmark, batch, device, TrainConfig()), "1": ours}
-            yield from compared(works, about | {"weights": count_weights(plain)}, device, chosen.budget)
+            yield from compared(works, about | {"weights": count_weights(plain)}, device, chosen)
 
 
 def searches(chosen: argparse.Namespace, device: torch.device) -> Iterator[dict[str, object]]:
@@ -140,7 +140,7 @@ def searches(chosen: argparse.Namespace, device: torch.device) -> Iterator[dict[
             "paper": work.search(papers, 4, chosen.engine, device, batch=batch),
             "wide": work.search(columns, 4, chosen.engine, device, batch=batch, space=wide),
         }
-        times = work.compare(works, device, chosen.budget)
+        times = work.compare(works, device, chosen.budget, clock=chosen.clock)
         for name in ("paper", "wide"):
             weights = count_weights(works[name].kept[0].supernet)  # type: ignore[index]
             about = {"data": columns.name, "network": f"space {name}", "weights": weights, "batch": batch, "seeds": 1}
@@ -159,10 +159,10 @@ def plain_step(
 
 
 def compared(
-    works: dict[str, work.Work], about: dict[str, object], device: torch.device, budget: float
+    works: dict[str, work.Work], about: dict[str, object], device: torch.device, chosen: argparse.Namespace
 ) -> Iterator[dict[str, object]]:
     """A row for each number of seeds."""
-    times = work.compare(works, device, budget)
+    times = work.compare(works, device, chosen.budget, clock=chosen.clock)
     for name, value in times.items():
         if name != "plain":
             speedup = times["plain"] * int(name) / value
@@ -182,6 +182,7 @@ def arguments() -> argparse.Namespace:
     words.add_argument("--seeds", nargs="+", type=int, default=[1, 4, 8], help="seeds at once, on a GPU")
     words.add_argument("--engine", choices=("auto", "compiled"), default="auto")
     words.add_argument("--threads", type=int, default=0, help="on a CPU")
+    words.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: processor time, one thread")
     words.add_argument("--graphs", type=int, default=512, help="random graphs: a multiple of the batches")
     words.add_argument("--data-root", default=None, help="folder of the datasets; without it graphs are random")
     words.add_argument("--budget", type=float, default=2.0, help="seconds of timing for each figure")

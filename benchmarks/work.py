@@ -192,23 +192,25 @@ def milliseconds(work: Work, device: torch.device, budget: float = 1.0, most: in
     return 1e3 * min(timed(work, device, each, clock) for _ in range(5 if once < budget else 2))
 
 
-def compare(works: dict[str, Work], device: torch.device, budget: float = 1.0, parts: int = 7) -> dict[str, float]:
+def compare(
+    works: dict[str, Work], device: torch.device, budget: float = 1.0, parts: int = 7, clock: str = "wall"
+) -> dict[str, float]:
     """Median milliseconds of a round of each, measured in turns, so that a change of the machine's load meets all of them.
 
-    ``budget`` is the time in seconds for each of them.
+    ``budget`` is the time in seconds for each of them; ``clock`` as in :func:`milliseconds`.
     """
     counts = {}
     for name, work in works.items():
         for _ in range(WARMUP + 2 if device.type == "cuda" else 2):
             work.step()
         synchronize(device)
-        once = timed(work, device, 1, "wall")
+        once = timed(work, device, 1, clock)
         counts[name] = max(1, int(budget / parts / max(once, 1e-6)))
     found: dict[str, list[float]] = {name: [] for name in works}
     for part in range(parts):
         for name, work in works.items():
             if part < 3 or counts[name] > 1:  # three times are enough for steps that take seconds
-                found[name].append(1e3 * timed(work, device, counts[name], "wall"))
+                found[name].append(1e3 * timed(work, device, counts[name], clock))
     return {name: statistics.median(times) for name, times in found.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.kernels import fused
+from gnas.model.initial import draw_normal
 from gnas.model.stacked import BatchNorm, apply_linear
 from gnas.model.structure import compute_measures
 from gnas.model.task import Task
@@ -19,7 +21,10 @@ from gnas.model.task import Task
 def embed_categories(x: Tensor, weight: Tensor, starts: Tensor) -> Tensor:
     """The sum of the embeddings of each row's categories; ``starts`` has the first row of ``weight`` of each column."""
     rows = x.long() + starts
-    # A product with one-hot rows is deterministic on every device; an embedding's backward is not.
+    if x.device.type == "cpu":
+        found = F.embedding(rows, weight)
+        return found.squeeze(1) if x.size(1) == 1 else found.sum(1)
+    # A product with one-hot rows is deterministic on a GPU; an embedding's backward is not.
     hot = rows.new_zeros(x.size(0), weight.size(0), dtype=weight.dtype)
     return hot.scatter_(1, rows, 1.0) @ weight
 
@@ -43,10 +48,15 @@ def drop_entries(x: Tensor, rate: float) -> Tensor:
 
 def init_categories(categories: Sequence[int], other: Sequence[int], channels: int) -> Tensor:
     """Random embeddings of all categories. The last one of the columns ``other`` is never trained: it is zero."""
-    weight = torch.randn(sum(categories), channels)
+    weight = draw_normal(sum(categories), channels)
     for column in other:
         weight[sum(categories[: column + 1]) - 1] = 0
     return weight
+
+
+def first_rows(categories: Sequence[int]) -> Tensor:
+    """The first row of each column in the table of embeddings of all columns."""
+    return torch.tensor([0, *itertools.accumulate(categories[:-1])])
 
 
 def list_encodings(task: Task) -> tuple[str, ...]:
@@ -71,8 +81,7 @@ class Encoder(nn.Module):
         self.categories = task.categories
         if task.categories:
             self.weight = nn.Parameter(init_categories(task.categories, task.other, channels))
-            starts = torch.tensor([0, *task.categories[:-1]]).cumsum(0)
-            self.register_buffer("starts", starts, persistent=False)
+            self.register_buffer("starts", first_rows(task.categories), persistent=False)
         else:
             self.linear = nn.Linear(task.in_channels, channels)
         chosen = [i for i, name in enumerate(task.structure) if {name, "structure"} & {*names}]
@@ -134,7 +143,7 @@ class PositionEncoder(nn.Module):
                 f"{self.width - self.first_vector} of the Laplacian"
             )
         pe = pe.to(self.linear.weight.dtype)
-        parts = [] if self.norm is None else [self.norm.plain(pe[:, : self.walks], batch.node_mask)]
+        parts = [] if self.norm is None else [self.norm(pe[:, : self.walks], batch.node_mask)]
         if self.laplacian:
             vectors = pe[:, self.first_vector :]
             if self.training:
@@ -157,8 +166,7 @@ class EdgeEncoder(nn.Module):
         self.walks = task.edge_walks if encodings is None or "edge_walks" in encodings else 0
         if self.categories:
             self.weight = nn.Parameter(init_categories(self.categories, task.edge_other, channels))
-            starts = torch.tensor([0, *self.categories[:-1]]).cumsum(0)
-            self.register_buffer("starts", starts, persistent=False)
+            self.register_buffer("starts", first_rows(self.categories), persistent=False)
         if self.features:
             self.linear = nn.Linear(self.features, channels)
         if self.walks:
@@ -187,7 +195,7 @@ class EdgeEncoder(nn.Module):
             real = None
             if batch.node_mask is not None:
                 real = torch.arange(neighbors.source.numel(), device=neighbors.ptr.device) < neighbors.ptr[-1]
-            walks = self.norm.plain(batch.edge_pe.to(self.pe.weight.dtype), real)
+            walks = self.norm(batch.edge_pe.to(self.pe.weight.dtype), real)
             return add_linear(self.pe, walks, e)
         return self.constant(self.constant.weight.new_ones(1, 1)) if e is None else e
 

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnas.kernels import fused
-from gnas.model.stacked import BatchNorm, as_stack
+from gnas.model.stacked import BatchNorm, Linear, as_stack
 
 
 class FeedForward(nn.Module):
@@ -17,8 +17,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, channels: int, dropout: float, norm: bool) -> None:
         super().__init__()
-        self.first = nn.Linear(channels, 2 * channels)
-        self.second = nn.Linear(2 * channels, channels)
+        self.first = Linear(channels, 2 * channels)
+        self.second = Linear(2 * channels, channels)
         self.norm = BatchNorm(channels) if norm else None
         self.dropout = dropout
 
@@ -31,7 +31,7 @@ class FeedForward(nn.Module):
         else:
             hidden = self._dropped(F.relu(self.first(h)))
             out = h + self._dropped(self.second(hidden))
-        return out if self.norm is None else self.norm.plain(out, mask)
+        return out if self.norm is None else self.norm(out, mask)
 
     def _dropped(self, h: Tensor) -> Tensor:
         return F.dropout(h, self.dropout, self.training) if self.dropout else h

@@ -12,6 +12,7 @@ from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.arch.space import SearchSpace, SpaceLink
 from gnas.graph import GraphBatch
 from gnas.model.cell import Cell, copy_shared
+from gnas.model.initial import draw_normal
 from gnas.model.network import CellModule, Network
 from gnas.model.operations import find_variant
 from gnas.model.plan import NetworkPlan
@@ -79,8 +80,8 @@ class Supernet(CellModule):
         self.make_parts(plan, config, channels, make)
         rows = 1 if share_alphas else num_cells
         filters = [k for k in self.links if space.level(k.target) != 2]
-        self.filter_alphas = nn.Parameter(1e-3 * torch.randn(rows, len(filters), len(space.filters)))
-        self.aggregator_alphas = nn.Parameter(1e-3 * torch.randn(rows, space.nodes, len(space.second_level)))
+        self.filter_alphas = nn.Parameter(draw_normal(rows, len(filters), len(space.filters), std=1e-3))
+        self.aggregator_alphas = nn.Parameter(draw_normal(rows, space.nodes, len(space.second_level), std=1e-3))
         self.register_buffer("flat_order", _flat_order(self.links, space), persistent=False)
 
     flat_order: Tensor

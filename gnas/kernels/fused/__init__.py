@@ -30,7 +30,7 @@ from gnas.kernels.fused.joined import (
     linear,
     linear_through,
 )
-from gnas.kernels.fused.products import product
+from gnas.kernels.fused.products import affine, affine_rows, product
 
 __all__ = [
     "Around",
@@ -39,6 +39,8 @@ __all__ = [
     "Gates",
     "Groups",
     "Norm",
+    "affine",
+    "affine_rows",
     "draw_drops",
     "feed_forward",
     "gate",

@@ -13,7 +13,8 @@ from gnas.kernels.aggregate import aggregate, weighted_sum
 from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.edges import Edges
-from gnas.model.stacked import BatchNorm
+from gnas.model.initial import draw_xavier
+from gnas.model.stacked import BatchNorm, Linear
 from gnas.model.task import Task
 
 SLOPE = 0.2  # of the scores below zero
@@ -84,12 +85,12 @@ class GATLayer(nn.Module):
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.linear = nn.Linear(width, width, bias=False)
+        self.linear = Linear(width, width, bias=False)
         self.source = nn.Parameter(torch.empty(1, heads, width // heads))
         self.target = nn.Parameter(torch.empty(1, heads, width // heads))
         self.norm = BatchNorm(width)
         for weight in (self.linear.weight, self.source, self.target):
-            nn.init.xavier_normal_(weight, gain=nn.init.calculate_gain("relu"))
+            draw_xavier(weight)
 
     def forward(self, h: Tensor, batch: GraphBatch, edges: Edges) -> Tensor:
         out = self.attend(self.linear(F.dropout(h, self.dropout, self.training)), edges)

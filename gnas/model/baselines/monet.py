@@ -13,7 +13,8 @@ from gnas.kernels.aggregate import weighted_sum
 from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.edges import Edges
-from gnas.model.stacked import BatchNorm
+from gnas.model.initial import draw_normal, draw_xavier
+from gnas.model.stacked import BatchNorm, Linear
 from gnas.model.task import Task
 
 
@@ -84,12 +85,12 @@ class MoNetLayer(nn.Module):
         super().__init__()
         self.kernels, self.dropout = kernels, dropout
         self.project = nn.Linear(2, 2)
-        self.mean = nn.Parameter(0.1 * torch.randn(kernels, 2))
+        self.mean = nn.Parameter(draw_normal(kernels, 2, std=0.1))
         self.inverse_sigma = nn.Parameter(torch.ones(kernels, 2))
-        self.linear = nn.Linear(channels, kernels * channels, bias=False)
+        self.linear = Linear(channels, kernels * channels, bias=False)
         self.norm = BatchNorm(channels)
         self.bias = nn.Parameter(torch.zeros(channels))
-        nn.init.xavier_normal_(self.linear.weight, gain=nn.init.calculate_gain("relu"))
+        draw_xavier(self.linear.weight)
 
     def forward(self, h: Tensor, ends: Tensor, batch: GraphBatch, edges: Edges) -> Tensor:
         by_kernel = weighted_sum(self.linear(h), self.weights(ends), edges.neighbors)
