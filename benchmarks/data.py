@@ -17,7 +17,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -34,6 +34,7 @@ from gnas.data.graph_encodings import with_encodings
 from gnas.data.own import assemble
 from gnas.data.own.problems import find_problems
 
+KINDS = ("walks:20", "edge_walks:20", "walks:20,edge_walks:20", "laplacian:8")
 COLUMNS = ("date", "machine", "what", "seconds", "graphs", "nodes", "edges", "cpu")
 
 
@@ -81,11 +82,13 @@ def measure_molecules(path: Path, measure: Callable[[str, Callable[[], object]],
     measure(f"{name}: checks", check)
 
 
-def measure_encodings(name: str, root: Path, measure: Callable[[str, Callable[[], object]], None]) -> None:
+def measure_encodings(
+    name: str, kinds: Iterable[str], root: Path, measure: Callable[[str, Callable[[], object]], None]
+) -> None:
     """Encodings of all graphs of a dataset on one core, computed (the cache is empty) and read from the cache."""
     torch.set_num_threads(1)
     benchmark = load(name, data_root=root)
-    for encodings in ("walks:20", "edge_walks:20", "walks:20,edge_walks:20", "laplacian:8"):
+    for encodings in kinds:
         with tempfile.TemporaryDirectory() as cache:
             os.environ["XDG_CACHE_HOME"] = cache
             measure(f"{name}: {encodings}", partial(with_encodings, benchmark, encodings))
@@ -99,6 +102,7 @@ def main() -> None:
     parser.add_argument("--images", action="store_true", help="also make superpixels from raw images")
     parser.add_argument("--molecules", type=Path, help="only this CSV of SMILES with one target")
     parser.add_argument("--encodings", nargs="+", choices=PUBLISHED, help="only encodings of these datasets")
+    parser.add_argument("--kinds", nargs="+", default=KINDS, help="these encodings")
     options = parser.parse_args()
     root, made = find_data_root(options.data_root), today(options.device)
 
@@ -114,7 +118,7 @@ def main() -> None:
         return
     if options.encodings is not None:
         for name in options.encodings:
-            measure_encodings(name, root, measure)
+            measure_encodings(name, options.kinds, root, measure)
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
