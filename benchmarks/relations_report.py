@@ -19,7 +19,7 @@ SEEDS = 4  # rows of fewer are not shown
 PUBLISHED = Path(__file__).parent / "references.csv"
 IGNORED = {"--device": 1, "--runs": 1, "--out": 1}  # options that say where it ran, and their number of values
 HEAD = (
-    "| dataset | network | cells | weights | epochs | validation | test | command |\n"
+    "| dataset | network | cells | weights | epochs | validation | test | arguments of `relations.py` |\n"
     "|---|---|---:|---:|---:|---:|---:|---|"
 )
 
@@ -32,7 +32,7 @@ def make_table(rows: Sequence[Row]) -> str:
     for dataset in METRICS:
         shown = select(dataset, rows)
         lines += [*map(make_line, shown), *(make_published_line(one) for one in read_published(dataset))]
-        said += verdicts(shown) or [f"{TITLES[dataset]}: no rows of {SEEDS} seeds yet."]
+        said += verdicts(shown) or [f"{TITLES[dataset]}: none of our networks has {SEEDS} seeds."]
     return "\n".join([*lines, "", *(f"- {one}" for one in said), ""])
 
 
@@ -90,8 +90,8 @@ def name_of(row: Row) -> str:
 
 
 def clean(command: str) -> str:
-    """A recorded command without what says where it ran."""
-    words, kept = shlex.split(command), []
+    """The arguments of a recorded command, without what says where it ran."""
+    words, kept = shlex.split(command)[2:], []  # python benchmarks/relations.py
     while words:
         word = words.pop(0)
         if word in IGNORED:

@@ -6,7 +6,7 @@ A table goes between ``<!-- table: NAME -->`` and ``<!-- end -->``. A test fails
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
@@ -21,35 +21,38 @@ from gnas.strategies.race import Race
 from gnas.strategies.random import RandomSearch
 
 PAGE = Path(__file__).with_name("settings.md")
-OTHERS = [name for name in PRESETS if name != "paper"]
-HEADER = (
-    f"| setting | type | default | {' | '.join(f'`{name}`' for name in OTHERS)} | meaning |",
-    "|---|---|---|" + "---|" * (len(OTHERS) + 1),
-)
+SHOWN = ("wide", "fast", "paper", "strong")
+SHOWN_COLUMNS = [f"`{name}`" for name in SHOWN]
 MARKED = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.S)
 
 
 def group_table(group: str) -> Iterator[str]:
-    """The settings of a group with their defaults, and with the values that differ in the other presets."""
-    resolved = {preset: getattr(Settings.resolve(preset), group) for preset in PRESETS}
-    yield from HEADER
+    """The settings of a group with their defaults in every preset."""
+    resolved = [getattr(Settings.resolve(preset), group) for preset in SHOWN]
+    yield from header(SHOWN_COLUMNS)
     for one in checked_fields(GROUPS[group]):
-        usual, *others = (getattr(values, one.name) for values in resolved.values())
-        cells = [shown(usual), *("" if value == usual else shown(value) for value in others)]
-        yield f"| `{group}.{one.name}` | {type_of(GROUPS[group], one)} | {' | '.join(cells)} | {one.metadata['help']} |"
+        yield row(group, GROUPS[group], one, [getattr(values, one.name) for values in resolved])
 
 
 def options_table(kind: type, base: type | None = None) -> Iterator[str]:
     """The own settings of a strategy, less those that ``base`` or the group ``search`` has."""
     known = {one.name for one in fields(base)} if base is not None else {"epochs", "batch_size"}
-    preset = {name: PRESETS[name].get("gradient", {}) for name in OTHERS}
-    yield from HEADER
-    for one in checked_fields(kind):
-        if one.name not in known and one.name != "name":
-            gradient = issubclass(kind, GradientSettings)
-            others = [shown(values[one.name]) if gradient and one.name in values else "" for values in preset.values()]
-            cells = " | ".join([shown(one.default), *others])
-            yield f"| `search.{one.name}` | {type_of(kind, one)} | {cells} | {one.metadata['help']} |"
+    own = [one for one in checked_fields(kind) if one.name not in known and one.name != "name"]
+    presets = [PRESETS[name].get("gradient", {}) if issubclass(kind, GradientSettings) else {} for name in SHOWN]
+    differ = any(one.name in values for one in own for values in presets)
+    yield from header(SHOWN_COLUMNS if differ else ["every preset"])
+    for one in own:
+        values = [preset.get(one.name, one.default) for preset in presets]
+        yield row("search", kind, one, values if differ else values[:1])
+
+
+def header(columns: Sequence[str]) -> tuple[str, str]:
+    return f"| setting | type | {' | '.join(columns)} | meaning |", "|---|---|" + "---|" * (len(columns) + 1)
+
+
+def row(group: str, kind: type, one: Field[Any], values: Sequence[Any]) -> str:
+    cells = " | ".join(map(shown, values))
+    return f"| `{group}.{one.name}` | {type_of(kind, one)} | {cells} | {one.metadata['help']} |"
 
 
 def checked_fields(kind: type) -> list[Field[Any]]:

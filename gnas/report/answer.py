@@ -44,8 +44,8 @@ def describe_run(run: RunRecord, with_network: bool = True) -> list[str]:
         if row.folds:
             sentences.append(_describe_folds(run, row))
         shown = run.genotype is not None
-        subject = "the procedure" if row.folds else "the found network" if used else "it" if shown else "the network"
-        sentences.append(_describe_quality(run.leaderboard, row, subject))
+        subject = "the procedure" if row.folds else "it" if shown else "the network"
+        sentences.append(_describe_quality(run.leaderboard, row, subject, used))
         sentences.append(_describe_uncertainty(run, row))
         sentences.append(_describe_time(run, row))
     else:
@@ -182,15 +182,18 @@ def _describe_folds(run: RunRecord, row: Row) -> str:
     return f"Each of the {row.folds} folds was computed on its own.{end}"
 
 
-def _describe_quality(board: Leaderboard, row: Row, subject: str) -> str:
+def _describe_quality(board: Leaderboard, row: Row, subject: str, used: Row | None) -> str:
+    """How good the found network is, beside the best hand-made one; a sentence on ``used`` stands before this one."""
     metric, rival = board.metric, best_baseline(board)
     value = name_metric(metric, row.mean)
     value += f" ± {format_metric(metric, row.std)} over {row.describe_runs()}" if row.runs > 1 else " with one seed"
     where = f"In cross-validation on {board.dataset}" if row.folds else f"On the test split of {board.dataset}"
-    text = f"{where}, {subject} reaches {value}."
+    text = f"The found network reaches {value}." if used else f"{where}, {subject} reaches {value}."
     if rival is None:
         return f"{text} No other network was trained for comparison."
     other = f"the best hand-made network, {rival.name} ({format_spread(metric, rival.mean, rival.std, rival.runs)})"
+    if rival is used:  # the sentence before says what it is
+        other = rival.name
     verdict = judge_row(metric, row, rival)
     if verdict in ("better", "worse"):
         return f"{text} This is {_difference(metric, row, rival).lstrip('+−')} {verdict} than {other}."

@@ -91,7 +91,8 @@ def _focus(panel: object, racers: list[Racer], metric: str) -> None:
         return
     best, limit = values[0], values[int(0.9 * (len(values) - 1))]
     room = 0.06 * abs(limit - best) or 1.0
-    panel.set_ylim(*sorted((best - room if limit > best else best + room, limit)))  # type: ignore[attr-defined]
+    outward = room if best > limit else -room
+    panel.set_ylim(*sorted((best + outward, limit - outward)))  # type: ignore[attr-defined]
 
 
 def racers_table(racers: list[Racer], metric: str) -> Table[Racer]:

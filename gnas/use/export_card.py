@@ -14,6 +14,9 @@ from gnas.model.network import Network
 from gnas.model.task import UNITS, Task, decimals
 from gnas.run.models import TrainedInfo, best_seed
 from gnas.run.table import Table
+from gnas.run.words import count
+
+TORCH = "2.11"  # the lowest version that runs exported code, as in pyproject.toml
 
 
 def model_card(network: Exportable, info: TrainedInfo, versions: Mapping[str, str]) -> str:
@@ -113,7 +116,7 @@ def _usage(network: Exportable) -> str:
         f"    out = model(batch.x, batch.edge_index{more})",
         "```",
     ]
-    wants = "It needs torch and safetensors; `gnas predict` reads this folder, too."
+    wants = f"It needs safetensors and torch {TORCH} or later; `gnas predict` reads this folder, too."
     return "\n".join(lines) + f"\n\n{wants}"
 
 
@@ -131,7 +134,7 @@ def _inputs(network: Exportable, encoding: Encoding | None) -> list[str]:
         "steps of edge walks": given.edge_walks,
         "eigenvectors of the Laplacian": given.laplacian,
     }
-    computed = [f"{count} {name}" for name, count in words.items() if count]
+    computed = [f"{number} {name}" for name, number in words.items() if number]
     return found + ([f"The network computes the encodings itself: {', '.join(computed)}."] if computed else [])
 
 
@@ -140,8 +143,8 @@ def _columns(name: str, columns: Sequence[Column], categories: Sequence[int], ch
     if not columns:
         if categories:
             sizes = format_list(categories)
-            return f"`{name}` holds {len(categories)} columns of categories, counted from 0: {sizes} values."
-        return f"`{name}` holds {channels} columns of floats."
+            return f"`{name}` holds {count(len(categories), 'column')} of categories, counted from 0: {sizes} values."
+        return f"`{name}` holds {count(channels, 'column')} of floats."
     rows, place = [], 0
     for column in columns:
         width = column.size if column.categorical and not categories else 1
@@ -169,7 +172,7 @@ def _describe(column: Column) -> str:
 def _features(features: Sequence[Feature], channels: int) -> str:
     """The columns of ``graph_attr``."""
     if not features:
-        return f"`graph_attr` holds {channels} columns of floats, one row for each graph."
+        return f"`graph_attr` holds {count(channels, 'column')} of floats, one row for each graph."
     rows = [
         (str(k), safe_text(one.name), f"(value - {one.center!r}) / {one.scale!r}") for k, one in enumerate(features)
     ]

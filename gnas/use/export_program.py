@@ -24,6 +24,7 @@ from gnas.model.export_input import InputCode
 from gnas.model.task import Task
 from gnas.run.table import Table
 from gnas.run.words import join_words
+from gnas.use.export_card import TORCH
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -52,9 +53,9 @@ def program_file(
     inputs = sample_inputs(networks)
     with tempfile.TemporaryDirectory() as place, _quiet():
         program = _trace(_load_module(Path(place), files), inputs)
-        content = _torch_bytes(program) if format == "torch" else _onnx_bytes(program)
+        content, version = _torch_bytes(program) if format == "torch" else _onnx_bytes(program)
     name = PROGRAMS[format]
-    return {name: content, "README.md": f"{files['README.md']!s}\n{_describe(format, inputs)}"}
+    return {name: content, "README.md": f"{files['README.md']!s}\n{_describe(format, inputs, version)}"}
 
 
 # -- the inputs ----------------------------------------------------------------------------------------------------
@@ -125,13 +126,19 @@ def _trace(model: nn.Module, inputs: Mapping[str, Tensor]) -> ExportedProgram:
         raise InputError(f"torch.export cannot trace this network ({reason}); export it with format python") from error
 
 
-def _torch_bytes(program: ExportedProgram) -> bytes:
+def _torch_bytes(program: ExportedProgram) -> tuple[bytes, str]:
+    """The file, and a sentence on what reads it."""
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
-    return buffer.getvalue()
+    written = torch.__version__.partition("+")[0]
+    return buffer.getvalue(), (
+        f"It was written by torch {written}, and that version reads it; if another one refuses it, use `model.py`, "
+        f"which needs torch {TORCH} or later."
+    )
 
 
-def _onnx_bytes(program: ExportedProgram) -> bytes:
+def _onnx_bytes(program: ExportedProgram) -> tuple[bytes, str]:
+    """The file, and a sentence on what reads it."""
     try:
         found = torch.onnx.export(program, dynamo=True, verbose=False, output_names=["out"])
     except ImportError as error:
@@ -139,8 +146,11 @@ def _onnx_bytes(program: ExportedProgram) -> bytes:
             f"the format onnx needs the packages onnx and onnxscript ({error}); pip install onnx onnxscript"
         ) from None
     assert found is not None
-    content: bytes = _name_axes(found.model_proto).SerializeToString()
-    return content
+    model = _name_axes(found.model_proto)
+    opset = next(one.version for one in model.opset_import if not one.domain)
+    return model.SerializeToString(), (
+        f"It needs no torch: a runtime with ONNX opset {opset} and IR version {model.ir_version} reads it."
+    )
 
 
 def _name_axes(model: Any) -> Any:
@@ -171,12 +181,12 @@ def _quiet() -> Iterator[None]:
 # -- the card ------------------------------------------------------------------------------------------------------
 
 
-def _describe(format: str, inputs: Mapping[str, Tensor]) -> str:
+def _describe(format: str, inputs: Mapping[str, Tensor], version: str) -> str:
     """A section of the card: how to call the program, and what each input is."""
     rows = [(name, TYPES[value.dtype], _shape(name, value)) for name, value in inputs.items()]
     computed = [name for name in ("node_walks", "laplacian", "edge_walks") if name in inputs]
     axes = {AXES[name][1] for name in inputs} | ({"graphs"} if "batch" in inputs else set())
-    notes = [f"The number of {join_words(sorted(axes))} may differ in each call."]
+    notes = [version, f"The number of {join_words(sorted(axes))} may differ in each call."]
     if computed:
         notes.append(
             f"The program does not compute {join_words([f'`{name}`' for name in computed])}: "

@@ -48,7 +48,8 @@ def test_of_networks_with_the_same_validation_predictions_use_the_found_one(
     assert first.startswith("Predictions use the hand-made network") == used
     assert ("predictions use it" in [fact.remark for fact in list_facts(job)]) == used
     text = " ".join(describe_run(job, with_network=False))
-    assert ("the found network reaches" in text) == used
+    assert ("The found network reaches" in text) == used
+    assert text.count("the best hand-made network, gatedgcn") == (not used)  # named before, by the first sentence
     assert "The search found" not in text
 
 

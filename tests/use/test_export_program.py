@@ -26,6 +26,7 @@ from gnas.data.own.load import encode_graphs
 from gnas.model.network import GraphModule
 from gnas.model.task import Task
 from gnas.use.export import export_run
+from gnas.use.export_card import TORCH
 from gnas.use.export_program import AXES, sample_inputs
 from gnas.use.predict import predict
 
@@ -155,6 +156,18 @@ def test_encodings_are_given_to_a_program(programs: dict[tuple[str, str], Path])
     assert "The program does not compute `node_walks`, `laplacian` and `edge_walks`" in card
     assert "load().encodings(edge_index, batch)" in card
     assert "The number of edges, graphs and nodes may differ" in card
+
+
+def test_the_card_says_which_versions_read_a_program(programs: dict[tuple[str, str], Path]) -> None:
+    declared = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert f'"torch>={TORCH}"' in declared
+    card = (programs[NAMES[0], "torch"] / "README.md").read_text()
+    assert f"It was written by torch {torch.__version__.partition('+')[0]}, " in card
+    onnx = pytest.importorskip("onnx", reason="onnx reads the version of a program")
+    folder = programs[NAMES[0], "onnx"]
+    model = onnx.load(folder / "model.onnx")
+    versions = f"ONNX opset {model.opset_import[0].version} and IR version {model.ir_version}"
+    assert versions in (folder / "README.md").read_text()
 
 
 def test_the_format_is_checked(tmp_path: Path) -> None:
