@@ -12,9 +12,9 @@ from gnas.model.export_code import Exportable, safe_text
 from gnas.model.export_input import InputCode
 from gnas.model.network import Network
 from gnas.model.task import UNITS, Task, decimals
+from gnas.printed import format_count
 from gnas.run.models import TrainedInfo, best_seed
 from gnas.run.table import Table
-from gnas.run.words import count
 
 TORCH = "2.11"  # the lowest version that runs exported code, as in pyproject.toml
 
@@ -143,8 +143,8 @@ def _columns(name: str, columns: Sequence[Column], categories: Sequence[int], ch
     if not columns:
         if categories:
             sizes = format_list(categories)
-            return f"`{name}` holds {count(len(categories), 'column')} of categories, counted from 0: {sizes} values."
-        return f"`{name}` holds {count(channels, 'column')} of floats."
+            return f"`{name}` holds {format_count(len(categories), 'column')} of categories, counted from 0: {sizes} values."
+        return f"`{name}` holds {format_count(channels, 'column')} of floats."
     rows, place = [], 0
     for column in columns:
         width = column.size if column.categorical and not categories else 1
@@ -172,7 +172,7 @@ def _describe(column: Column) -> str:
 def _features(features: Sequence[Feature], channels: int) -> str:
     """The columns of ``graph_attr``."""
     if not features:
-        return f"`graph_attr` holds {count(channels, 'column')} of floats, one row for each graph."
+        return f"`graph_attr` holds {format_count(channels, 'column')} of floats, one row for each graph."
     rows = [
         (str(k), safe_text(one.name), f"(value - {one.center!r}) / {one.scale!r}") for k, one in enumerate(features)
     ]
