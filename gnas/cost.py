@@ -121,7 +121,16 @@ class Machine:
     values: Mapping[str, Any]
 
     def step_ms(self, kind: str, nodes: float, edges: float, cells: int, channels: int, seeds: int = 1) -> float:
-        """One step; of several seeds at once on a GPU, where the fixed part is waiting that they share."""
+        """Milliseconds of one step.
+
+        Args:
+            kind: ``search`` or ``train``.
+            nodes: Nodes of the batch.
+            edges: Edges of the batch.
+            cells: Number of cells of the network.
+            channels: Its width.
+            seeds: Trainings at the same time. On a GPU they share the fixed part, which is waiting.
+        """
         parts = [
             c * v for c, v in zip(self.values[kind]["time"], time_terms(nodes, edges, cells, channels), strict=True)
         ]

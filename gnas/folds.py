@@ -103,7 +103,20 @@ def compare_folds(
     should_stop: Callable[[], bool] | None = None,
     runner: Runner | None = None,
 ) -> FoldsResult:
-    """Train the same networks on each fold, in ``folder/fold-K``. See :func:`search_folds` for the arguments."""
+    """Train the same networks on each fold, in ``folder/fold-K``.
+
+    Args:
+        load_fold: Loads the data of a fold, counted from 1.
+        folds: Number of folds.
+        candidates: The networks to compare.
+        settings: Of the trainings, with the seeds of each fold.
+        folder: The run folder.
+        device: Where to train.
+        resume: Continue a run that was stopped.
+        on_epoch: Receives the record of each epoch.
+        should_stop: Stops after the current epoch when true.
+        runner: Does the folds; by default one after the other in this process.
+    """
     first = load_fold(1)
     config = {"job": "compare", **first.identity, "folds": folds, "settings": settings.training_dict()}
     with Run(folder, config, resume=resume) as run:

@@ -81,7 +81,17 @@ def collect_trainings(
     benchmark: Benchmark,
     folder: Path,
 ) -> Collection:
-    """Copy finished trainings of the same network, protocol and data from another run into ``folder``."""
+    """Copy finished trainings of the same network, protocol and data from another run.
+
+    Args:
+        run: The other run folder.
+        network: The name of the network there.
+        candidate: The network that is trained here.
+        config: The protocol that is wanted here.
+        seeds: The seeds that are wanted here.
+        benchmark: The data; trainings on other data are not copied.
+        folder: Where the trainings belong.
+    """
     used, problem = 0, ""
     for seed in seeds:
         source, training = training_folder(run, network, seed), Training(benchmark, candidate, config, seed, folder)

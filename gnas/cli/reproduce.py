@@ -187,7 +187,17 @@ def run_missing(
     archive: Path | None,
     deadline: float | None,
 ) -> Summary:
-    """Do the missing runs. Ctrl-C and the deadline stop after the current step. ``workers`` goes to ``open_runner``."""
+    """Do the missing runs. Ctrl-C and the deadline stop after the current step.
+
+    Args:
+        screen: Where progress is shown.
+        runs: All runs of the chosen tables and figures.
+        results: What is finished, and where results belong.
+        workers: The arguments of ``open_runner``, such as ``on`` and ``device``.
+        data_root: Where datasets lie.
+        archive: The file that keeps finished runs, if one is wanted.
+        deadline: When to stop, in seconds of ``time.monotonic``.
+    """
 
     def load(source: Source) -> Benchmark:
         return load_data(screen, source.name, data_root, {"seed": source.seed} if source.seed else {}, show=False)

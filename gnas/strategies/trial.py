@@ -119,7 +119,10 @@ def judge_network(
     folder: Run | None = None,
     on_epoch: Callable[[Record], None] | None = None,
 ) -> Record:
-    """The outcome of a trial. A failed one has no metric, and its cost counts in full."""
+    """The outcome of a trial: its metric, cost and number of weights. The arguments are those of :func:`train_briefly`.
+
+    A failed trial has no metric, and its cost counts in full.
+    """
     started = time.perf_counter()
     weights = {"num_weights": model.num_weights()}
     try:
