@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from paper_rows import trim
 
 from gnas.model.metrics import higher_is_better
-from gnas.run.words import unit
+from gnas.run.words import label_metric
 
 Row = Mapping[str, str]
 
@@ -52,7 +52,7 @@ def make_table(rows: Sequence[Row]) -> str:
         forest = found.get(FOREST, {})
         for network in ("gin", "gatedgcn"):
             figures = [show(found.get((name, network), {}), metric) for name in INPUTS]
-            cells = [title, unit(metric), NETWORKS[network], *figures, show(forest, metric)]
+            cells = [title, label_metric(metric), NETWORKS[network], *figures, show(forest, metric)]
             lines.append(f"| {' | '.join(cells)} |")
         said += list(compare(title, metric, found))
     said += list(describe_epochs(rows))
@@ -165,7 +165,7 @@ def make_encodings_table(rows: Sequence[Row]) -> str:
         sign = 1 if higher_is_better(metric) else -1
         best = max(means, key=lambda name: sign * means[name][0])
         title = {"freesolv": "FreeSolv", "zinc": "ZINC"}.get(dataset, dataset)
-        cells = [title, training, unit(metric), NETWORKS[network], str(len(common))]
+        cells = [title, training, label_metric(metric), NETWORKS[network], str(len(common))]
         for name in ENCODINGS:
             val, test = (trim(value, digits_of(metric)) for value in means.get(name, ())) if name in means else ("", "")
             cells.append((f"**{val}**, {test}" if name == best else f"{val}, {test}") if name in means else "")

@@ -11,7 +11,7 @@ from pathlib import Path
 from paper_rows import trim
 
 from gnas.model.metrics import decimals
-from gnas.run.words import unit
+from gnas.run.words import label_metric
 
 METRICS = {"zinc": "mae", "cifar10": "accuracy"}
 TITLES = {"zinc": "ZINC", "cifar10": "CIFAR10"}
@@ -82,7 +82,7 @@ def make_published_line(row: Row) -> str:
 
 
 def name_dataset(dataset: str) -> str:
-    return f"{TITLES[dataset]}, {unit(METRICS[dataset])}"
+    return f"{TITLES[dataset]}, {label_metric(METRICS[dataset])}"
 
 
 def name_of(row: Row) -> str:

@@ -12,7 +12,7 @@ from gnas.cli.screen import Screen
 from gnas.printed import format_count
 from gnas.run.models import default_network, find_model
 from gnas.run.table import Column, Table, show_count
-from gnas.run.words import direction, format_metric, unit
+from gnas.run.words import describe_direction, format_metric, label_metric
 from gnas.use.evaluate import Evaluation
 from gnas.use.evaluate import evaluate as compute_evaluation
 from gnas.use.predict import predict as write_predictions
@@ -56,9 +56,9 @@ def _show_evaluation(screen: Screen, found: Evaluation) -> None:
     for note in found.notes:
         screen.pair("note", note)
     columns = (
-        Column[str]("metric", unit),
+        Column[str]("metric", label_metric),
         Column[str]("value", found.metrics.__getitem__, text=lambda name: format_metric(name, found.metrics[name])),
-        Column[str]("", direction),
+        Column[str]("", describe_direction),
     )
     screen.say(Table(columns, list(found.metrics), strong=lambda name: name == found.metric).to_rich())
     if not found.per_target:
@@ -66,7 +66,9 @@ def _show_evaluation(screen: Screen, found: Evaluation) -> None:
 
     def column(metric: str) -> Column[Any]:
         values = found.per_target[metric]
-        return Column(unit(metric), values.__getitem__, show=lambda value: format_metric(metric, value), align="right")
+        return Column(
+            label_metric(metric), values.__getitem__, show=lambda value: format_metric(metric, value), align="right"
+        )
 
     first = (Column[Any]("target", str), Column[Any]("rows", found.counts.__getitem__, show_count))
     screen.say(Table((*first, *map(column, found.per_target)), list(found.counts)).to_rich())

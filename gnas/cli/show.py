@@ -11,18 +11,18 @@ from gnas.cli.screen import Screen, number_cells
 from gnas.printed import format_count
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.table import Table
-from gnas.run.words import direction, duration, format_metric, unit
+from gnas.run.words import describe_direction, duration, format_metric, label_metric
 from gnas.strategies.depth import DepthResult
 
 
 def show_leaderboard(screen: Screen, board: Leaderboard) -> None:
     """Print the leaderboard and the other metrics of the test split. Searched networks stand out."""
     screen.say(board.table().to_rich())
-    screen.say(f" {board.dataset}, {direction(board.metric)}", style="dim")
+    screen.say(f" {board.dataset}, {describe_direction(board.metric)}", style="dim")
     others = board.metrics_table()
     if others is not None:
         screen.say(others.to_rich())
-        screen.say(f" other metrics of the test split; {unit(board.metric)} selects", style="dim")
+        screen.say(f" other metrics of the test split; {label_metric(board.metric)} selects", style="dim")
 
 
 def show_answer(screen: Screen, folder: Path) -> None:
@@ -64,7 +64,7 @@ def show_next_steps(screen: Screen, report: str | None, *commands: Sequence[str]
 
 def show_rounds(screen: Screen, result: DepthResult, metric: str) -> None:
     """Print the rounds of a depth search."""
-    headings = ("round", "cells", "of them aggregate", f"validation {unit(metric)}", "time")
+    headings = ("round", "cells", "of them aggregate", f"validation {label_metric(metric)}", "time")
     rows = [
         (number, one.initial, one.searched, format_metric(metric, one.val_metric), duration(one.seconds))
         for number, one in enumerate(result.rounds, start=1)

@@ -41,7 +41,7 @@ from gnas.report.axes import (
 from gnas.report.draw import save_drawing
 from gnas.report.palette import FAINT, LIGHT, SERIES
 from gnas.report.trajectories import draw_operation_counts
-from gnas.run.words import direction, unit
+from gnas.run.words import describe_direction, label_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -259,7 +259,7 @@ def _curves_panel(figure: Figure, panel: Axes, curves: Mapping[str, Mapping[int,
             panel.errorbar(depths, means, yerr=spreads, **line_style(SERIES[number % len(SERIES)]), markersize=5)
         )
     panel.set_xlabel("depth")
-    set_heading(panel, f"test {unit('mae')} ({direction('mae')})")
+    set_heading(panel, f"test {label_metric('mae')} ({describe_direction('mae')})")
     use_whole_epochs(panel)
     if curves:
         add_legend(figure, handles, list(curves), loc="outside upper right", ncols=4)

@@ -26,7 +26,7 @@ from gnas.paper.published import DATASETS, TITLES
 from gnas.paper.results import Results
 from gnas.paper.runs import DataRun
 from gnas.run.table import NONE, Column, Table, show_count
-from gnas.run.words import duration, format_metric, format_spread, unit
+from gnas.run.words import duration, format_metric, format_spread, label_metric
 
 Failures = Mapping[str, str]  # reason by the key of a run
 SETTLES = (12, 14)  # the paper: Algorithm 1 ends between these depths on ZINC
@@ -113,14 +113,14 @@ def line_columns(lines: Sequence[Line], request: Request) -> list[Column[Line]]:
         paper("weights, paper", "budget", lambda line: f"{line.entry.budget / 1e6:.2f}M"),
         replace(our_column("weights", "weights", show_count), name="weights, ours"),
         paper(
-            f"test {unit(metric)}, paper",
+            f"test {label_metric(metric)}, paper",
             "metric",
             lambda line: _printed(line, line.entry.metric, line.entry.std),
         ),
         our_column("mean", "ours_metric", text=_show_metric),
         Column("difference", "difference", text=_show_difference),
         paper(
-            f"train {unit(metric)}, paper",
+            f"train {label_metric(metric)}, paper",
             "train_metric",
             lambda line: _printed(line, line.entry.train_metric),
             csv_only=no_train,

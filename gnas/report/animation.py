@@ -20,7 +20,7 @@ from gnas.report.layout import count_rows, layout_cell
 from gnas.report.palette import BAND, FAINT, INK, LIGHT
 from gnas.report.shapes import NAMESPACE, SANS, Box, Curve, Drawing, Point, Shape, Text, make_marker, to_svg
 from gnas.run.record import RunRecord, read_run
-from gnas.run.words import direction, duration, format_metric, unit
+from gnas.run.words import describe_direction, duration, format_metric, label_metric
 
 WIDTH, HEIGHT = 900.0, 420.0
 LEFT, TOP, PLOT_WIDTH, PLOT_HEIGHT = 70.0, 100.0, 460.0, 255.0
@@ -120,7 +120,14 @@ class _Frame:
         """What does not move."""
         shapes: list[Shape] = [
             Text(24, 30, f"A race on {_plain(dataset)}", 17, "start", bold=True),
-            Text(LEFT, TOP - 14, f"validation {unit(self.metric)} ({direction(self.metric)})", 12, "start", FAINT),
+            Text(
+                LEFT,
+                TOP - 14,
+                f"validation {label_metric(self.metric)} ({describe_direction(self.metric)})",
+                12,
+                "start",
+                FAINT,
+            ),
             Box(LEFT, TOP, PLOT_WIDTH, PLOT_HEIGHT, 4, BAND),
         ]
         for k in range(5):
@@ -207,7 +214,9 @@ def _cells(results: Sequence[Result], frame: _Frame) -> Iterator[str]:
         cell = to_svg(layout_cell(one.genotype[0], 1, rows=rows, formula=False, legend=False), page=True)
         place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
         value = format_metric(frame.metric, one.value)
-        title = f"the best found network, {format_count(len(one.genotype), 'cell')} ({unit(frame.metric)} {value})"
+        title = (
+            f"the best found network, {format_count(len(one.genotype), 'cell')} ({label_metric(frame.metric)} {value})"
+        )
         words = Drawing(WIDTH, HEIGHT, (Text(x + width / 2, y + height + 18, title, 12, "middle", FAINT),))
         content = cell.replace("<svg ", f"<svg {place} ", 1) + _inline(words)
         yield _during(content, start, changes[k + 1][0] if k + 1 < len(changes) else 1.0)

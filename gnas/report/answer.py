@@ -13,7 +13,7 @@ from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.record import RunRecord, TrainingFigures, TrainingRecord
 from gnas.run.settings import config_value
 from gnas.run.strategy_curves import StrategyComparison
-from gnas.run.words import SPACE, duration, format_metric, format_spread, join_words, name_metric, unit
+from gnas.run.words import SPACE, duration, format_metric, format_spread, join_words, label_metric, name_metric
 
 Verdict = Literal["better", "worse", "the same", "within the spread over the seeds", "within the spread over the folds"]
 
@@ -61,13 +61,13 @@ def list_facts(run: RunRecord) -> list[Fact]:
         facts.append(Fact(str(run.genotype.depth()), "message-passing depth", f"of {cells}"))
     row, rival, used = found_row(run.leaderboard), best_baseline(run.leaderboard), used_row(run.leaderboard)
     if used:
-        label = f"test {unit(run.metric)} of {used.name}"
+        label = f"test {label_metric(run.metric)} of {used.name}"
         facts.insert(0, Fact(format_metric(run.metric, used.mean), label, "predictions use it"))
     if row:
         metric = run.metric
         spread = f"± {format_metric(metric, row.std)} over {row.describe_runs()}" if row.runs > 1 else "one seed"
         of = " of the found network" if used else ""
-        facts.append(Fact(format_metric(metric, row.mean), f"test {unit(metric)}{of}", spread))
+        facts.append(Fact(format_metric(metric, row.mean), f"test {label_metric(metric)}{of}", spread))
         if rival:
             difference = _difference(metric, row, rival)
             facts.append(Fact(difference, f"compared with {rival.name}", judge_row(metric, row, rival)))

@@ -23,7 +23,7 @@ from gnas.report.tables import ensemble_table, rounds_table, runs_table, splits_
 from gnas.run.layout import REPORT
 from gnas.run.record import RunRecord, file_signature, read_run, refuse_damaged
 from gnas.run.table import Table
-from gnas.run.words import join_words, unit
+from gnas.run.words import join_words, label_metric
 from gnas.workflow import package_versions
 
 PACKAGES = ("gnas", "torch", "torch-geometric", "numpy", "matplotlib")
@@ -220,5 +220,5 @@ def _describe_task(data: Mapping[str, Any] | None) -> str:
         inputs = f"categorical node features with {join_words(list(map(str, task['categories'])))} values"
     return (
         f"{task['level'].capitalize()} {task['kind']} with {outputs}. Input: {inputs}. Loss: {task['loss']}. "
-        f"Metric: {unit(task['metric'])}."
+        f"Metric: {label_metric(task['metric'])}."
     )

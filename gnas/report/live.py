@@ -20,7 +20,7 @@ from gnas.report.tables import trainings_table
 from gnas.run import layout
 from gnas.run.record import RunRecord, file_signature, read_run
 from gnas.run.settings import config_value
-from gnas.run.words import duration, format_metric, unit
+from gnas.run.words import duration, format_metric, label_metric
 
 HOST = "127.0.0.1"
 FRESH = 120.0  # seconds after its last change that a folder without a lock, as of another machine, counts as running
@@ -45,7 +45,7 @@ def list_progress(run: RunRecord, state: str) -> list[Fact]:
     best = last.get("best_val_metric", values[-1] if values else None)
     if best is not None:
         facts.append(
-            Fact(format_metric(run.metric, best), f"validation {unit(run.metric)}", str(last.get("leader", "")))
+            Fact(format_metric(run.metric, best), f"validation {label_metric(run.metric)}", str(last.get("leader", "")))
         )
     if "tried" in last:
         facts.append(Fact(str(last["tried"]), "networks tried", f"{last.get('dropped', 0)} dropped"))

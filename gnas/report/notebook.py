@@ -14,7 +14,7 @@ from gnas.report.draw import draw_genotype
 from gnas.report.explained import draw_explanation
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.table import Table
-from gnas.run.words import duration, format_metric, unit
+from gnas.run.words import duration, format_metric, label_metric
 from gnas.strategies.base import SearchResult
 from gnas.training.stages import Stage, View, show_jobs
 from gnas.training.train import TrainResult
@@ -45,9 +45,9 @@ def train_html(result: TrainResult) -> str:
     """The figures of one training."""
     metric = result.metric
     values = {
-        f"test {unit(metric)}": format_metric(metric, result.test),
-        f"validation {unit(metric)}": format_metric(metric, result.val),
-        f"train {unit(metric)}": format_metric(metric, result.train),
+        f"test {label_metric(metric)}": format_metric(metric, result.test),
+        f"validation {label_metric(metric)}": format_metric(metric, result.val),
+        f"train {label_metric(metric)}": format_metric(metric, result.train),
         "best epoch": f"{result.best_epoch} of {result.epochs}",
         "time": duration(result.seconds),
         "weights": f"{result.num_weights:,}",

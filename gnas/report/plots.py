@@ -28,7 +28,7 @@ from gnas.report.trajectories import (
 )
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.strategy_curves import StrategyComparison
-from gnas.run.words import direction, unit
+from gnas.run.words import describe_direction, label_metric
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,7 +97,7 @@ def leaderboard(board: Leaderboard) -> Figure:
         tick.set_fontweight("bold" if row.found else "normal")
     panel.set_ylim(len(board.rows) - 0.5, -0.5)
     panel.margins(x=0.12)
-    panel.set_xlabel(f"test {unit(board.metric)} ({direction(board.metric)})")
+    panel.set_xlabel(f"test {label_metric(board.metric)} ({describe_direction(board.metric)})")
     return figure
 
 
@@ -123,7 +123,7 @@ def cost_against_quality(board: Leaderboard, search_seconds: float | None = None
     use_log_axis(panel)
     panel.margins(x=0.25, y=0.2)
     panel.set_xlabel("seconds of one training (log scale)")
-    set_heading(panel, f"test {unit(board.metric)} ({direction(board.metric)})")
+    set_heading(panel, f"test {label_metric(board.metric)} ({describe_direction(board.metric)})")
     return figure
 
 
@@ -146,7 +146,9 @@ def best_so_far(comparison: StrategyComparison) -> Figure:
             handles += panel.plot(costs, [point.mean for point in curve], **drawn)
         panel.set_xlim(left=0)
         panel.set_xlabel(label)
-    set_heading(panels[0], f"best validation {unit(comparison.metric)} so far ({direction(comparison.metric)})")
+    set_heading(
+        panels[0], f"best validation {label_metric(comparison.metric)} so far ({describe_direction(comparison.metric)})"
+    )
     names = comparison.strategies()
     add_legend(figure, handles, names, loc="outside upper center", ncols=min(len(names), 6))
     return figure

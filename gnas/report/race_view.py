@@ -13,7 +13,7 @@ from gnas.report.palette import FAINT, LIGHT, SERIES
 from gnas.run import layout
 from gnas.run.record import RunRecord
 from gnas.run.table import Column, Table
-from gnas.run.words import direction, format_metric, unit
+from gnas.run.words import describe_direction, format_metric, label_metric
 from gnas.strategies.candidate import RaceCandidate
 from gnas.strategies.trials import TRIALS
 
@@ -77,7 +77,7 @@ def race_curves(racers: list[Racer], metric: str) -> Figure:
             names.append(one.title)
     use_log_axis(panel)
     panel.set_xlabel("trained epochs")
-    set_heading(panel, f"validation {unit(metric)} ({direction(metric)})")
+    set_heading(panel, f"validation {label_metric(metric)} ({describe_direction(metric)})")
     _focus(panel, racers, metric)
     if names:
         add_legend(figure, handles[::-1], names[::-1], loc="outside upper center", ncols=1)
@@ -104,7 +104,7 @@ def racers_table(racers: list[Racer], metric: str) -> Table[Racer]:
         Column[Racer]("from", "origin"),
         Column[Racer]("epochs", lambda one: one.points[-1][0] if one.points else 0),
         Column[Racer](
-            f"validation {unit(metric)}",
+            f"validation {label_metric(metric)}",
             lambda one: one.points[-1][1] if one.points else None,
             partial(format_metric, metric),
         ),

@@ -10,13 +10,13 @@ from gnas.model.metrics import higher_is_better
 from gnas.report.answer import best_baseline, found_row, judge_row, search_seconds
 from gnas.run.record import RoundRecord, RunRecord, TrainingRecord
 from gnas.run.table import NONE, Column, Table, show_count
-from gnas.run.words import direction, duration, format_metric, format_spread, name_metric, unit
+from gnas.run.words import describe_direction, duration, format_metric, format_spread, label_metric, name_metric
 
 
 def trainings_table(run: RunRecord) -> Table[TrainingRecord]:
     """One row per network and seed."""
     trainings = [training for group in run.by_network().values() for training in group]
-    label, show = unit(run.metric), partial(format_metric, run.metric)
+    label, show = label_metric(run.metric), partial(format_metric, run.metric)
     columns = (
         Column[TrainingRecord]("network", "name"),
         Column[TrainingRecord]("seed", "seed"),
@@ -28,7 +28,7 @@ def trainings_table(run: RunRecord) -> Table[TrainingRecord]:
         Column[TrainingRecord](f"test {label}", lambda one: one.result and one.result.test, show),
         Column[TrainingRecord]("time", lambda one: _latest(one, "seconds", "seconds"), duration),
     )
-    caption = f"{label}: {direction(run.metric)}." if run.metric != "metric" else "Every training."
+    caption = f"{label}: {describe_direction(run.metric)}." if run.metric != "metric" else "Every training."
     return Table(columns, trainings, caption)
 
 
@@ -47,7 +47,7 @@ def ensemble_table(run: RunRecord) -> Table[Mapping[str, Any]]:
         Member("network", "name"),
         Member("seed", "seed"),
         Member("weight in the vote", "weight", "{:.0%}".format),
-        Member(f"validation {unit(run.metric)}", "val", show),
+        Member(f"validation {label_metric(run.metric)}", "val", show),
     )
     members = found["members"]
     pick = max if higher_is_better(run.metric) else min
@@ -66,7 +66,9 @@ def rounds_table(run: RunRecord) -> Table[tuple[int, RoundRecord]]:
         Numbered("round", lambda one: one[0]),
         Numbered("cells at the start", lambda one: one[1].initial),
         Numbered("searched depth", lambda one: one[1].searched),
-        Numbered(f"validation {unit(run.metric)}", lambda one: one[1].val_metric, partial(format_metric, run.metric)),
+        Numbered(
+            f"validation {label_metric(run.metric)}", lambda one: one[1].val_metric, partial(format_metric, run.metric)
+        ),
         Numbered("time", lambda one: one[1].seconds, duration),
     )
     return Table(columns, list(enumerate(run.rounds, start=1)), "The rounds of the depth search.")
@@ -123,7 +125,7 @@ def runs_table(runs: list[RunRecord]) -> Table[RunRecord]:
 
 def _test_metric(run: RunRecord) -> str:
     row = found_row(run.leaderboard)
-    return f"{format_spread(run.metric, row.mean, row.std, row.seeds)} {unit(run.metric)}" if row else NONE
+    return f"{format_spread(run.metric, row.mean, row.std, row.seeds)} {label_metric(run.metric)}" if row else NONE
 
 
 def _baseline(run: RunRecord) -> str:

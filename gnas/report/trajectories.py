@@ -20,7 +20,7 @@ from gnas.report.axes import (
 )
 from gnas.report.palette import FAINT, INK, LIGHT, SERIES, look_of, sort_operations
 from gnas.run.record import RoundRecord
-from gnas.run.words import direction, unit
+from gnas.run.words import describe_direction, label_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,7 +184,9 @@ def training_curves(
 def _axis(key: str, metric: str) -> str:
     split, _, what = key.partition("_")
     split = {"val": "validation", "train": "training"}.get(split, split)
-    return f"{split} loss (lower is better)" if what == "loss" else f"{split} {unit(metric)} ({direction(metric)})"
+    if what == "loss":
+        return f"{split} loss (lower is better)"
+    return f"{split} {label_metric(metric)} ({describe_direction(metric)})"
 
 
 def _thin(items: list[T], most: int = 60) -> list[T]:

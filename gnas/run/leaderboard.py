@@ -13,7 +13,7 @@ from gnas.files import write_atomic, write_json
 from gnas.model.task import higher_is_better
 from gnas.run.layout import LEADERBOARD
 from gnas.run.table import Column, Table, show_count
-from gnas.run.words import direction, duration, format_metric, format_spread, unit
+from gnas.run.words import describe_direction, duration, format_metric, format_spread, label_metric
 
 HAND_MADE = "hand-made"  # over folds: the row of the best hand-made network of each fold
 
@@ -141,7 +141,7 @@ class Leaderboard:
 
     def table(self) -> Table[Row]:
         """The leaderboard as a table. Networks that a search found stand out."""
-        metric, label = self.metric, unit(self.metric)
+        metric, label = self.metric, label_metric(self.metric)
         columns = (
             Column[Row]("network", "name", text=lambda row: f"{row.name} (found)" if row.found else row.name),
             Column[Row](f"test {label}", "mean", text=lambda row: format_spread(metric, row.mean, row.std, row.runs)),
@@ -159,7 +159,7 @@ class Leaderboard:
         )
         over = "folds" if any(row.folds for row in self.rows) else "seeds"
         caption = (
-            f"Test {label}: {direction(metric)}. Mean ± standard deviation over the {over}, at the epoch with the best "
+            f"Test {label}: {describe_direction(metric)}. Mean ± standard deviation over the {over}, at the epoch with the best "
             "validation metric."
         )
         return Table(columns, self.rows, caption, lambda row: row.found, columns[1].name, higher_is_better(metric))
@@ -175,13 +175,13 @@ class Leaderboard:
         if not self.other_metrics:
             return None
         columns = [
-            Column[Row](unit(name), _test_metric(name), partial(format_metric, name), align="right")
+            Column[Row](label_metric(name), _test_metric(name), partial(format_metric, name), align="right")
             for name in self.other_metrics
         ]
         over = "folds" if any(row.folds for row in self.rows) else "seeds"
         caption = (
-            f"Other metrics of the test split, means over the {over}. {unit(self.metric)} selects; those of validation are in "
-            "leaderboard.json."
+            f"Other metrics of the test split, means over the {over}. {label_metric(self.metric)} selects; those of validation "
+            "are in leaderboard.json."
         )
         return Table((Column[Row]("network", "name"), *columns), self.rows, caption, lambda row: row.found)
 

@@ -14,7 +14,7 @@ from gnas.files import is_number, read_json, write_atomic, write_json
 from gnas.model.task import higher_is_better
 from gnas.run.layout import COMPARISON
 from gnas.run.table import Column, Table, show_count
-from gnas.run.words import direction, duration, format_metric, format_spread, unit
+from gnas.run.words import describe_direction, duration, format_metric, format_spread, label_metric
 
 COSTS = ("epochs", "seconds")
 
@@ -140,7 +140,7 @@ class StrategyComparison:
         columns = (
             Column[StrategyRow]("strategy", "strategy"),
             Column[StrategyRow](
-                f"best validation {unit(metric)}",
+                f"best validation {label_metric(metric)}",
                 "best",
                 text=lambda row: format_spread(metric, row.best, row.std, row.seeds),
             ),
@@ -153,7 +153,7 @@ class StrategyComparison:
             Column[StrategyRow]("weights", "num_weights", show_count),
             Column[StrategyRow]("depth", "depth", "{:.1f}".format),
         )
-        caption = f"{self.rule} Means over the seeds; {direction(metric)}."
+        caption = f"{self.rule} Means over the seeds; {describe_direction(metric)}."
         return Table(columns, self.rows(), caption, None, columns[1].name, self.higher_is_better)
 
     def to_markdown(self) -> str:

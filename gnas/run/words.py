@@ -12,12 +12,12 @@ from gnas.model.task import UNITS, decimals, higher_is_better
 SPACE = "\u00a0"  # keeps a number and its unit on one line
 
 
-def unit(metric: str) -> str:
+def label_metric(metric: str) -> str:
     """The metric's name with its unit, such as ``MAE`` or ``accuracy %``."""
     return UNITS.get(metric, metric)
 
 
-def direction(metric: str) -> str:
+def describe_direction(metric: str) -> str:
     """``higher is better`` or ``lower is better``."""
     return "higher is better" if higher_is_better(metric) else "lower is better"
 
@@ -31,7 +31,7 @@ def format_metric(metric: str, value: float | None) -> str:
 
 def name_metric(metric: str, value: float | None) -> str:
     """The value with the metric's name: ``MAE 0.2760``, ``74.77 % accuracy``."""
-    words = unit(metric)
+    words = label_metric(metric)
     if is_percentage(metric):
         return f"{format_metric(metric, value)}{SPACE}% {words.removesuffix(' %')}"
     return f"{words}{SPACE}{format_metric(metric, value)}"
