@@ -1,7 +1,7 @@
 """The API page: every name on it explains its arguments and has an example, and the examples run as they are written."""
 
 import doctest
-import importlib
+import importlib.util
 import inspect
 import re
 import shutil
@@ -108,3 +108,14 @@ def test_the_page_says_what_its_names_are() -> None:
     for words in ('gnas.load("cluster-mini")', 'gnas.gap.zoo("gin", num_cells=2)', "runs/mine"):
         assert words in PAGE
     assert models.load_model is LISTED["gnas.run.models.load_model"]
+
+
+def test_docstrings_are_markdown_on_the_page() -> None:
+    pytest.importorskip("griffe", reason="griffe reads docstrings for the page")
+    spec = importlib.util.spec_from_file_location("docstrings", ROOT / "docs" / "docstrings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = "See :class:`~gnas.Task`::\n\n    >>> f(1)  # doctest: +SKIP\n    2\n\nMore."
+    assert module.as_markdown(text) == "See `gnas.Task`:\n\n    ```pycon\n    >>> f(1)\n    2\n    ```\n\nMore."
