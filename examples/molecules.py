@@ -7,7 +7,6 @@ from pathlib import Path
 
 import gnas
 from gnas.report import write_report
-from gnas.use.predict import predict
 
 HERE = Path(__file__).parent
 
@@ -23,5 +22,5 @@ print("report:", write_report(found.folder))
 exported = gnas.export_run(found.folder, "exported", force=True)
 print("exported:", *sorted(file.name for file in exported.iterdir()))
 
-answers = predict(found.folder, HERE / "new_molecules.csv", "predictions.csv", force=True)
+answers = gnas.predict(found.folder, HERE / "new_molecules.csv", "predictions.csv", force=True)
 print(f"{len(answers)} predictions in predictions.csv")
