@@ -221,15 +221,19 @@ def draw(ranks: Mapping[str, Sequence[float]], path: Path) -> None:
     figure = Figure(figsize=(6.4, 1.9))
     axes = figure.add_axes((0.02, 0.02, 0.96, 0.96))
     axes.axis("off")
-    axes.set_xlim(0.6, len(means) + 0.4)
+    axes.set_xlim(-0.3, len(means) + 1.3)
     axes.set_ylim(-1.2, 1.1)
     axes.plot([1, len(means)], [0, 0], color="black", linewidth=1)
     for tick in range(1, len(means) + 1):
         axes.plot([tick, tick], [0, 0.08], color="black", linewidth=1)
         axes.text(tick, 0.14, str(tick), ha="center", fontsize=9)
-    for place, (name, mean) in enumerate(means.items()):
-        axes.plot([mean, mean], [0, -0.3 - 0.2 * place], color="tab:blue", linewidth=1)
-        axes.text(mean + 0.03, -0.36 - 0.2 * place, f"{name} {mean:.2f}", fontsize=9, va="center")
+    for place, (name, mean) in enumerate(means.items()):  # the better half is named at the left
+        left = place < len(means) / 2
+        level = -0.3 - 0.2 * (place if left else len(means) - 1 - place)
+        edge = 1 if left else len(means)
+        axes.plot([mean, mean, edge], [0, level, level], color="tab:blue", linewidth=1)
+        label = {"ha": "right"} if left else {"ha": "left"}
+        axes.text(edge + (-0.05 if left else 0.05), level, f"{name} {mean:.2f}", fontsize=9, va="center", **label)
     for place, (low, high) in enumerate(find_groups(list(means.values()), bound)):
         axes.plot([low - 0.03, high + 0.03], [-0.08 - 0.07 * place] * 2, color="tab:red", linewidth=3)
     axes.plot([1, 1 + bound], [0.7, 0.7], color="tab:red", linewidth=2)
