@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnas.kernels import fused
-from gnas.model.stacked import BatchNorm, Linear, as_stack
+from gnas.model.stacked import BatchNorm, as_stack
 
 
 class FeedForward(nn.Module):
@@ -17,8 +17,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, channels: int, dropout: float, norm: bool) -> None:
         super().__init__()
-        self.first = Linear(channels, 2 * channels)
-        self.second = Linear(2 * channels, channels)
+        self.first = nn.Linear(channels, 2 * channels)
+        self.second = nn.Linear(2 * channels, channels)
         self.norm = BatchNorm(channels) if norm else None
         self.dropout = dropout
 

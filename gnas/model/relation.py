@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from gnas.kernels import fused
 from gnas.model.edges import Edges
-from gnas.model.stacked import Linear, apply_through
+from gnas.model.stacked import apply_through
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Relation(nn.Module):
 
     def __init__(self, channels: int, edge_state: bool) -> None:
         super().__init__()
-        self.nodes = Linear(channels, 2 * channels)  # A and B in one product
-        self.edges = Linear(channels, channels, bias=False) if edge_state else None
+        self.nodes = nn.Linear(channels, 2 * channels)  # A and B in one product
+        self.edges = nn.Linear(channels, channels, bias=False) if edge_state else None
 
     def forward(self, x: Tensor, edges: Edges, e: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
         """``r``, and ``x`` and ``e`` for whoever else reads them."""

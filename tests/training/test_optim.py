@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from gnas.training.optim import adam, autocast, exponential_average, restore, set_rate, sgd, steps_taken, use_precision
+from gnas.training.optim import WeightAverage, adam, autocast, restore, set_rate, sgd, steps_taken, use_precision
 
 CPU = torch.device("cpu")
 
@@ -95,16 +95,17 @@ def test_the_kinds() -> None:
     assert [o.param_groups[0]["weight_decay"] for o in (first, second, third)] == [0.01] * 3
 
 
-def test_exponential_average() -> None:
+def test_weight_average() -> None:
     model, average = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
     nn.init.constant_(model.weight, 3.0)
     model.running_mean.fill_(2.0)
-    exponential_average(average, model, 0.75, torch.tensor(100.0))
+    averaging = WeightAverage(average, model, 0.75)
+    averaging.step(torch.tensor(100.0))
     assert average.weight.tolist() == [1.5] * 3  # 0.75 * 1 + 0.25 * 3
     assert average.running_mean.tolist() == [0.5] * 3
     assert model.weight.tolist() == [3.0] * 3
     assert average.weight.grad_fn is None
-    exponential_average(average, model, 0.75, torch.tensor(8.0))  # the first steps: (1 + 8) / (10 + 8)
+    averaging.step(torch.tensor(8.0))  # the first steps: (1 + 8) / (10 + 8)
     assert average.weight.tolist() == [2.25] * 3
 
 
