@@ -21,9 +21,8 @@ from gnas.model.class_code import ClassCode
 from gnas.model.export_input import InputCode
 from gnas.model.export_template import BODY, HEAD
 from gnas.model.head import EachHead, Head
-from gnas.model.network import GraphModule, Network
+from gnas.model.network import TELEPORT, GraphModule, Network
 from gnas.model.operations import MESSAGE_TYPES, OPERATIONS, Operation, find_variant
-from gnas.model.propagation import TELEPORT
 from gnas.model.stage import CellConfig
 from gnas.model.task import Task
 

@@ -16,8 +16,7 @@ from gnas.arch.stack import Stack
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.model.export_code import module_source
-from gnas.model.network import Network
-from gnas.model.propagation import TELEPORT, propagate
+from gnas.model.network import TELEPORT, Network, propagate
 from gnas.model.task import Task
 from gnas.use.export import exported_weights
 
