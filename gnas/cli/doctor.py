@@ -123,16 +123,15 @@ def _nvidia() -> str:
 def _kernels(_: Path | None) -> Iterator[Finding]:
     import torch
 
-    from gnas.kernels import aggregate, fused
+    from gnas.kernels.choice import IMPLEMENTATIONS, choose_implementation
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    for name, part, variable in (("aggregate", aggregate, "GNAS_AGGREGATE"), ("fused", fused, "GNAS_FUSED")):
-        chosen, forced = part.implementation(device), os.environ.get(variable)
+    for variable in IMPLEMENTATIONS:
+        chosen, forced = choose_implementation(variable, device), os.environ.get(variable)
         slow = device.type == "cuda" and chosen != "triton"
         help_ = f"unset {variable}" if forced else "pip install triton: the GPU kernels need it"
-        yield Finding(
-            name, f"{chosen} on {device}{f' (forced by {variable})' if forced else ''}", help_ if slow else ""
-        )
+        found = f"{chosen} on {device}{f' (forced by {variable})' if forced else ''}"
+        yield Finding(variable.removeprefix("GNAS_").lower(), found, help_ if slow else "")
 
 
 def _trial(_: Path | None) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from gnas.kernels.fused.choice import implementation
+from gnas.kernels.choice import choose_implementation
 
 
 def _plain(kind: type[torch.optim.Optimizer]) -> Any:
@@ -99,7 +99,7 @@ def adam(
 ) -> torch.optim.Optimizer:
     """Adam (``decoupled``: AdamW), fused. On a GPU a recorded step reads the learning rate from a tensor."""
     kind, weights = AdamW if decoupled else Adam, list(weights)
-    if implementation(device) == "triton" and all(w.dtype == torch.float32 for w in weights):
+    if choose_implementation("GNAS_FUSED", device) == "triton" and all(w.dtype == torch.float32 for w in weights):
         return JointAdam(weights, torch.tensor(lr, device=device), weight_decay, betas, decoupled)
     if device.type == "cuda":
         rate = torch.tensor(lr, device=device)

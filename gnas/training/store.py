@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gnas.errors import InputError
 from gnas.graph import GraphBatch, GraphSet, Neighbors
-from gnas.kernels.fused.choice import uses_kernels
+from gnas.kernels.choice import uses_kernels
 
 
 @dataclass(frozen=True)

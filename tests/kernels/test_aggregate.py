@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gnas.errors import InputError
 from gnas.graph import Neighbors
-from gnas.kernels.aggregate import AGGREGATORS, aggregate, implementation, reduce
+from gnas.kernels.aggregate import AGGREGATORS, aggregate, reduce
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}
 RANGES = [(6, 6), (0, 0), (4, 2), (2, 4), (6, 0), (0, 6), (0, 3), (3, 6)]  # channels [:sum_to] and [max_from:]
@@ -178,14 +178,6 @@ def test_unknown_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GNAS_AGGREGATE", "cpp")
     with pytest.raises(InputError, match="GNAS_AGGREGATE 'cpp'; choose one of: reference, cpu, triton"):
         aggregate(torch.ones(1, 1), neighbors, "sum")
-
-
-def test_the_device_chooses_unless_forced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GNAS_AGGREGATE", raising=False)
-    assert implementation(torch.device("cpu")) == "cpu"
-    assert implementation(torch.device("cuda")) in ("triton", "reference")
-    monkeypatch.setenv("GNAS_AGGREGATE", "reference")
-    assert implementation(torch.device("cpu")) == "reference"
 
 
 @pytest.mark.parametrize(("sum_to", "max_from"), [(4, 4), (0, 0), (3, 1)])

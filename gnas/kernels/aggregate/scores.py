@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gnas.graph import Neighbors
-from gnas.kernels.aggregate.choice import module
+from gnas.kernels.choice import import_aggregate
 
 
 def edge_scores(receiver: Tensor, sender: Tensor, neighbors: Neighbors, vector: Tensor | None = None) -> Tensor:
@@ -47,7 +47,7 @@ def _scores(
     back_ptr: Tensor,
 ) -> Tensor:
     like = receiver.new_empty(source.numel(), heads)
-    out: Tensor = module(receiver.device).products(receiver, sender, source, target, ptr, like, vector)
+    out: Tensor = import_aggregate(receiver.device).products(receiver, sender, source, target, ptr, like, vector)
     return out
 
 
@@ -63,7 +63,7 @@ def _scores_backward(
     back: Tensor,
     back_ptr: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    use, heads = module(receiver.device), grad.size(1)
+    use, heads = import_aggregate(receiver.device), grad.size(1)
     if vector is None:
         at_receiver, at_sender = (
             use.weighted(sender, grad, source, ptr, None),

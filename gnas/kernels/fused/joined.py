@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from gnas.graph import Neighbors
-from gnas.kernels.fused.choice import uses_kernels
+from gnas.kernels.choice import uses_kernels
 
 MOST_ROWS = 4096  # on more rows PyTorch's products are faster than ours
 
