@@ -27,7 +27,7 @@ from shapes import with_columns
 
 from gnas.arch.gap import genotype
 from gnas.arch.genotype import Genotype
-from gnas.arch.recipes import recipe
+from gnas.arch.recipes import expand_recipe
 from gnas.arch.stack import Stack
 from gnas.data.benchmark import Benchmark
 from gnas.model import edges
@@ -103,7 +103,7 @@ def every_message(cells: int) -> Genotype:
     return dataclasses.replace(genotype(EVERY_MESSAGE, cells, "bare"), stack=Stack(ffn=True, edges="updated"))
 
 
-NETWORKS = {"gatedgcn+": lambda cells: recipe("gatedgcn+", cells), "every message": every_message}
+NETWORKS = {"gatedgcn+": lambda cells: expand_recipe("gatedgcn+", cells), "every message": every_message}
 
 
 def count_kept(ready: work.Work) -> float:

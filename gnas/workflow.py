@@ -19,7 +19,7 @@ from gnas.arch.architecture import Architecture
 from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.arch.hand_made import HandMade
 from gnas.compare.ensemble import add_ensemble
-from gnas.compare.finalists import LeaderKeeper, best_hand_made, pick_finalists, remove_so_far, take_over
+from gnas.compare.finalists import LeaderKeeper, find_best_hand_made, pick_finalists, remove_so_far, take_over
 from gnas.compare.networks import Candidate, Training, compare
 from gnas.data.benchmark import PATIENCE, Benchmark
 from gnas.data.graph_encodings import with_encodings
@@ -38,7 +38,7 @@ from gnas.run.models import load_model
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 from gnas.strategies import STRATEGIES, Race, SearchResult, SearchStrategy, make_strategy, search, search_stages
-from gnas.strategies.base import SearchContext, finished_search
+from gnas.strategies.base import SearchContext, read_finished_search
 from gnas.training.loop import Record, add_labels
 from gnas.training.stages import Stage, show_progress, train_stages
 
@@ -300,7 +300,7 @@ def make_race_candidates(
     entries = [one.entry for one in finalists]
     if race.max_seconds is None:
         higher, known = benchmark.task.higher_is_better, {one.name for one in entries}
-        others = (best_hand_made(result.history, name, higher) for name in settings.training.baselines)
+        others = (find_best_hand_made(result.history, name, higher) for name in settings.training.baselines)
         entries += [one for one in others if one is not None and one.name not in known]
     for name in set(list_networks(run.path)) - {one.name for one in entries}:
         remove_so_far(run.path, name)
@@ -322,7 +322,7 @@ def search_part(
         left = chosen.max_seconds - (time.monotonic() - started)
         chosen = replace(chosen, max_seconds=max(left, 1.0))
     with run.part("search", config, resume=not force, force=force) as part:
-        done = finished_search(part)
+        done = read_finished_search(part)
         if done is not None:
             return replace(done, task=benchmark.task, channels=settings.space.channels)
         return search(

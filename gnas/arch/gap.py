@@ -23,7 +23,7 @@ MAX_TEXT = 10_000
 Step = tuple[str, str]  # one operation of a branch, and its label or ""
 
 
-def zoo(name: str, num_cells: int = 4, variant: str = "paper") -> Genotype:
+def approximate(name: str, num_cells: int = 4, variant: str = "paper") -> Genotype:
     """A hand-made network as the paper approximates it, with the same cell ``num_cells`` times.
 
     Args:

@@ -138,13 +138,13 @@ def _trial(_: Path | None) -> Iterator[Finding]:
     """A small network, forward and backward, on the device that would be used."""
     import torch
 
-    from gnas.arch.gap import zoo
+    from gnas.arch.gap import approximate
     from gnas.model.network import Network
     from gnas.model.task import Task
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     started = time.perf_counter()
-    network = Network(zoo("gatedgcn", 2), Task("graph", "regression", 1, categories=(4,)), 8).to(device)
+    network = Network(approximate("gatedgcn", 2), Task("graph", "regression", 1, categories=(4,)), 8).to(device)
     x, edges = torch.tensor([[0], [1], [2], [3]]), torch.tensor([[0, 1, 2, 3, 1, 2], [1, 0, 3, 2, 2, 1]])
     loss = network(x.to(device), edges.to(device)).square().sum()
     loss.backward()

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from gnas import distributed
-from gnas.cli.group import COMMAND, STARTED, as_typed
+from gnas.cli.group import COMMAND, STARTED, quote_command
 from gnas.cli.progress import count_progress
 from gnas.cli.screen import Screen
 from gnas.cli.settings import check_settings, data_options, resolve_settings, setting_options, usual_preset
@@ -312,7 +312,7 @@ class Place:
         remove_temporary_files(self.folder)
         layout.remove_shared(self.folder)
         if not self.resumed:
-            words = {"command": as_typed(COMMAND.get()), "job": self.job, **options}
+            words = {"command": quote_command(COMMAND.get()), "job": self.job, **options}
             write_json(self.folder / layout.COMMAND, words)
         write_json(self.folder / layout.VERSIONS, versions)
 

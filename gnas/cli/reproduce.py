@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from gnas.cli.group import COMMAND, as_typed
+from gnas.cli.group import COMMAND, quote_command
 from gnas.cli.options import Options
 from gnas.cli.prepare import check_workers, choose_device, load_data
 from gnas.cli.progress import choose_view
@@ -217,7 +217,7 @@ def run_missing(
                 on_epoch=progress.on_epoch if runner.in_process else None,
                 on_run=progress.on_run,
                 should_stop=lambda: bool(stop) or (deadline is not None and time.monotonic() > deadline),
-                about={"command": as_typed(COMMAND.get()), "date": datetime.date.today().isoformat()},
+                about={"command": quote_command(COMMAND.get()), "date": datetime.date.today().isoformat()},
             )
         finally:
             runner.push_own_files()
@@ -297,7 +297,7 @@ def draw_all(
     drawn = [draw_item(item, request, results, failed, out) for item in request.items]
     seeds = ", ".join(map(str, request.training_seeds))
     about = [
-        f"Made by `{as_typed(COMMAND.get())}`. Training seeds {seeds}; mean ± standard deviation over them. Selection is by",
+        f"Made by `{quote_command(COMMAND.get())}`. Training seeds {seeds}; mean ± standard deviation over them. Selection is by",
         "validation; each training reads the test split once. A difference is ours minus the paper's.",
         f"{sum(map(results.is_done, runs))} of {format_count(len(runs), 'run')} are finished.",
     ]

@@ -76,7 +76,7 @@ def pick_finalists(records: Sequence[Mapping[str, Any]]) -> list[Finalist]:
     return list(found.values())
 
 
-def best_hand_made(history: Sequence[Record], name: str, higher_is_better: bool) -> Candidate | None:
+def find_best_hand_made(history: Sequence[Record], name: str, higher_is_better: bool) -> Candidate | None:
     """The best candidate of a race that is the hand-made network of this name."""
     known: list[tuple[float, Candidate]] = []
     for record in history:

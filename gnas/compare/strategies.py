@@ -33,7 +33,7 @@ from gnas.run.folder import Run, plain_config
 from gnas.run.layout import RESULT, is_finished, strategy_folder
 from gnas.run.strategy_curves import Point, StrategyComparison, read_points
 from gnas.strategies import GraphNAS, SearchResult, SearchStrategy
-from gnas.strategies.base import SearchContext, SearchProblem, finished_search
+from gnas.strategies.base import SearchContext, SearchProblem, read_finished_search
 from gnas.strategies.evolution import Evolution
 from gnas.strategies.gradient import GradientSettings
 from gnas.strategies.race import Race
@@ -244,7 +244,7 @@ def run_strategy(
 ) -> None:
     """Search, derive networks if the search did not train any, and write the points and the best network."""
     with run.part("search", run.config, resume=True) as part:
-        result = finished_search(part)
+        result = read_finished_search(part)
         if result is None:
             result = strategy.search(problem, replace(context, run=part))
             part.write_genotype(result.genotype)

@@ -80,7 +80,7 @@ class StackedBatchNorm(nn.Module):
         self.register_buffer("running_mean", torch.zeros(count, 1, channels))
         self.register_buffer("running_var", torch.ones(count, 1, channels))
         self.register_buffer(
-            "tickets", torch.zeros(fused.tickets(count, channels), dtype=torch.int32), persistent=False
+            "tickets", torch.zeros(fused.count_tickets(count, channels), dtype=torch.int32), persistent=False
         )
 
     def forward(self, h: Tensor, mask: Tensor | None = None) -> Tensor:

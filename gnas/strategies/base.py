@@ -118,7 +118,7 @@ class SearchResult:
         }
 
 
-def finished_search(run: Run) -> SearchResult | None:
+def read_finished_search(run: Run) -> SearchResult | None:
     """The result of the search that ended in this run folder; None if it has not ended."""
     record = run.read_search()
     if record.result is None or record.architecture is None:

@@ -89,7 +89,7 @@ class JointAdam(_plain(torch.optim.Optimizer)):  # type: ignore[misc]
 Adam, AdamW, SGD = (_plain(kind) for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD))
 
 
-def adam(
+def make_adam(
     weights: Iterable[nn.Parameter],
     lr: float,
     weight_decay: float,
@@ -107,7 +107,7 @@ def adam(
     return kind(weights, lr=lr, weight_decay=weight_decay, betas=betas, fused=device.type == "cpu")
 
 
-def sgd(
+def make_sgd(
     weights: Iterable[nn.Parameter], lr: float, momentum: float, weight_decay: float, device: torch.device
 ) -> torch.optim.Optimizer:
     """SGD with momentum, fused. On a GPU a recorded step reads the learning rate from a tensor."""
@@ -158,7 +158,7 @@ def clip_and_step(optimizer: torch.optim.Optimizer, weights: Iterable[nn.Paramet
 
 
 @torch.no_grad()
-def exponential_average(average: nn.Module, model: nn.Module, decay: float, steps: Tensor) -> None:
+def move_average(average: nn.Module, model: nn.Module, decay: float, steps: Tensor) -> None:
     """average = decay * average + (1 - decay) * model, for weights and running statistics; a few kernels for all of them.
 
     After t steps the decay is at most (1 + t) / (10 + t); otherwise a short training would end near its initial weights.
@@ -171,7 +171,7 @@ def exponential_average(average: nn.Module, model: nn.Module, decay: float, step
     torch._foreach_add_(mine, moves)
 
 
-def steps_taken(optimizer: torch.optim.Optimizer) -> Tensor:
+def read_steps(optimizer: torch.optim.Optimizer) -> Tensor:
     """Number of steps of Adam, by its own counter, which is on the device and in its saved state."""
     return next(iter(optimizer.state.values()))["step"]  # type: ignore[no-any-return]
 

@@ -22,18 +22,18 @@ from gnas.model.network import GraphModule
 from gnas.model.task import decimals
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
-from gnas.training.engine import Engine, mode_for, take_turns
-from gnas.training.evaluation import SETTLED, Evaluator, PreciseNorms, lag_behind, norms_of
+from gnas.training.engine import Engine, choose_mode, take_turns
+from gnas.training.evaluation import SETTLED, Evaluator, PreciseNorms, lag_behind, list_norms
 from gnas.training.loop import EpochLoop, Record, add_labels, lower_batch, make_generator, plan_epoch, steps_per_epoch
 from gnas.training.meter import Meter
 from gnas.training.optim import (
-    adam,
     autocast,
     clip_and_step,
-    exponential_average,
+    make_adam,
+    move_average,
+    read_steps,
     restore,
     set_rate,
-    steps_taken,
     use_precision,
 )
 from gnas.training.sampling import open_store
@@ -127,12 +127,12 @@ class Trainer(EpochLoop):
         self.stores = stores
         self.model.train()
         distributed.same_start(self.model)
-        self.optimizer = adam(
+        self.optimizer = make_adam(
             model.parameters(), config.lr, config.weight_decay, device, decoupled=config.optimizer == "adamw"
         )
         steps = steps_per_epoch(stores["train"], config.batch_size, config.epoch_steps)
         self.meter = Meter(self.task, device, steps, rows=stores["train"].num_rows)
-        self.engine = Engine(self._step, device, mode_for(config.engine, stores["train"]), parts=self.model.parts())
+        self.engine = Engine(self._step, device, choose_mode(config.engine, stores["train"]), parts=self.model.parts())
         self.average = copy.deepcopy(model) if config.ema else None
         judged = self.model if self.average is None else self.average
         self.judged = judged
@@ -175,7 +175,7 @@ class Trainer(EpochLoop):
         loss = distributed.reduce_gradients(loss, list(self.model.parameters()))
         clip_and_step(self.optimizer, self.model.parameters(), self.config.clip)
         if self.average is not None:
-            exponential_average(self.average, self.model, self.config.ema, steps_taken(self.optimizer))
+            move_average(self.average, self.model, self.config.ema, read_steps(self.optimizer))
         self.meter.add(out, batch, loss)
 
     def finish_epoch(self) -> Record:
@@ -287,7 +287,7 @@ class Trainer(EpochLoop):
         """Whether the best epoch scored much better on its own batches than in evaluation; warns if so."""
         config = self.config
         steps = self.epoch * steps_per_epoch(self.stores["train"], config.batch_size, config.epoch_steps)
-        if self.norms is not None or self.average is not None or steps < SETTLED or not norms_of(self.model):
+        if self.norms is not None or self.average is not None or steps < SETTLED or not list_norms(self.model):
             return False
         batches = self.history[self.best_epoch - 1]["train_metric"]
         if not lag_behind(self.task, batches, evaluated):

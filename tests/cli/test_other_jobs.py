@@ -44,13 +44,13 @@ def test_train_the_network_of_a_run(rings: Path, finished: tuple[Path, Ended]) -
 def test_train_a_shipped_network_on_other_data(rings: Path) -> None:
     ended = gnas("train", rings, "--genotype", "zinc-4", *SMALL, "--seeds", "1", "--out", "run")
     assert ended.code == 0, ended
-    assert load_genotype("run/genotype.yaml") == shipped.genotypes("zinc")[4]
+    assert load_genotype("run/genotype.yaml") == shipped.load_genotypes("zinc")[4]
     assert "recipe" not in ended.out
 
 
 def test_train_a_shipped_network_as_it_was_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "recipes").mkdir()
-    shutil.copy(shipped.genotype_file("zinc-4"), tmp_path / "cluster-mini-4.yaml")
+    shutil.copy(shipped.find_genotype_file("zinc-4"), tmp_path / "cluster-mini-4.yaml")
     recipe = "preset: paper\nbudget: 5000\nepochs: 3\nseeds: [7, 8]\ndropout: 0.1\ndata:\n  structure: [degree]\n"
     (tmp_path / "recipes" / "cluster-mini-4.yaml").write_text(recipe)
     monkeypatch.setattr(shipped, "FOLDER", tmp_path)

@@ -6,16 +6,25 @@ import pytest
 import torch
 from torch import nn
 
-from gnas.training.optim import adam, autocast, exponential_average, restore, set_rate, sgd, steps_taken, use_precision
+from gnas.training.optim import (
+    autocast,
+    make_adam,
+    make_sgd,
+    move_average,
+    read_steps,
+    restore,
+    set_rate,
+    use_precision,
+)
 
 CPU = torch.device("cpu")
 
 
 def optimizers(model: nn.Module) -> list[torch.optim.Optimizer]:
     return [
-        adam(model.parameters(), 0.1, 0.01, CPU, betas=(0.5, 0.9)),
-        adam(model.parameters(), 0.1, 0.01, CPU, decoupled=True),
-        sgd(model.parameters(), 0.1, 0.9, 0.01, CPU),
+        make_adam(model.parameters(), 0.1, 0.01, CPU, betas=(0.5, 0.9)),
+        make_adam(model.parameters(), 0.1, 0.01, CPU, decoupled=True),
+        make_sgd(model.parameters(), 0.1, 0.9, 0.01, CPU),
     ]
 
 
@@ -99,23 +108,23 @@ def test_exponential_average() -> None:
     model, average = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
     nn.init.constant_(model.weight, 3.0)
     model.running_mean.fill_(2.0)
-    exponential_average(average, model, 0.75, torch.tensor(100.0))
+    move_average(average, model, 0.75, torch.tensor(100.0))
     assert average.weight.tolist() == [1.5] * 3  # 0.75 * 1 + 0.25 * 3
     assert average.running_mean.tolist() == [0.5] * 3
     assert model.weight.tolist() == [3.0] * 3
     assert average.weight.grad_fn is None
-    exponential_average(average, model, 0.75, torch.tensor(8.0))  # the first steps: (1 + 8) / (10 + 8)
+    move_average(average, model, 0.75, torch.tensor(8.0))  # the first steps: (1 + 8) / (10 + 8)
     assert average.weight.tolist() == [2.25] * 3
 
 
 def test_adam_counts_its_steps() -> None:
     model = nn.Linear(3, 2)
     for decoupled in (False, True):
-        one = adam(model.parameters(), 0.1, 0.0, CPU, decoupled=decoupled)
+        one = make_adam(model.parameters(), 0.1, 0.0, CPU, decoupled=decoupled)
         for taken in (1, 2):
             model(torch.ones(1, 3)).sum().backward()
             one.step()
-            assert float(steps_taken(one)) == taken
+            assert float(read_steps(one)) == taken
 
 
 @pytest.mark.parametrize(("precision", "wanted"), [("float32", "highest"), ("tf32", "high"), ("bf16", "high")])

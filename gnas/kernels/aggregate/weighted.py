@@ -37,7 +37,7 @@ torch.library.define(
 def _weighted(
     x: Tensor, weight: Tensor, source: Tensor, target: Tensor, ptr: Tensor, back: Tensor, back_ptr: Tensor
 ) -> Tensor:
-    out: Tensor = import_aggregate(x.device).weighted(x, weight, source, ptr, None)
+    out: Tensor = import_aggregate(x.device).sum_weighted(x, weight, source, ptr, None)
     return out
 
 
@@ -47,7 +47,9 @@ def _weighted_backward(
 ) -> tuple[Tensor, Tensor]:
     use = import_aggregate(x.device)
     # For a sender it is the same sum the other way round: over the edges that leave it, of its receivers' gradients.
-    return use.weighted(grad, weight, target, back_ptr, back), use.products(grad, x, source, target, ptr, weight)
+    return use.sum_weighted(grad, weight, target, back_ptr, back), use.multiply_ends(
+        grad, x, source, target, ptr, weight
+    )
 
 
 @torch.library.register_fake("gnas::weighted")

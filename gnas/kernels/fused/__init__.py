@@ -184,7 +184,7 @@ class Norm:
         self.relu, self.drop = relu, drop
 
 
-def tickets(operations: int, channels: int) -> int:
+def count_tickets(operations: int, channels: int) -> int:
     """Number of counters that the kernels of a norm need."""
     return operations * (-(-channels // CHANNELS) + 1)
 

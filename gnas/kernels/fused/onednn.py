@@ -28,7 +28,12 @@ MANY = 8192  # rows; a product of more takes longer than the preparation
 
 def serves(h: Tensor, weight: Tensor) -> bool:
     """Whether oneDNN computes ``[count, rows, in] @ [count, in, out]``."""
-    if h.device.type != "cpu" or h.dtype != torch.float32 or weight.dtype != torch.float32 or library() != "onednn":
+    if (
+        h.device.type != "cpu"
+        or h.dtype != torch.float32
+        or weight.dtype != torch.float32
+        or choose_library() != "onednn"
+    ):
         return False
     if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
         return False
@@ -43,7 +48,7 @@ def linear(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 @cache
-def library() -> str:
+def choose_library() -> str:
     """The library that multiplies: ``GNAS_PRODUCTS`` if it is set, else by the processor."""
     forced = os.environ.get("GNAS_PRODUCTS")
     if forced:

@@ -69,14 +69,14 @@ def test_mixed_precision_stays_with_pytorch() -> None:
 
 
 def test_the_library_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    onednn.library.cache_clear()
+    onednn.choose_library.cache_clear()
     monkeypatch.setenv("GNAS_PRODUCTS", "mkl")
-    assert onednn.library() == "mkl"
-    onednn.library.cache_clear()
+    assert onednn.choose_library() == "mkl"
+    onednn.choose_library.cache_clear()
     monkeypatch.setenv("GNAS_PRODUCTS", "fast")
     with pytest.raises(ValueError, match="GNAS_PRODUCTS"):
-        onednn.library()
-    onednn.library.cache_clear()
+        onednn.choose_library()
+    onednn.choose_library.cache_clear()
 
 
 @pytest.mark.parametrize("rows", [0, 31, 32, 950, 2970, 65_000])
