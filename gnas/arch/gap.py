@@ -31,7 +31,7 @@ def approximate(name: str, num_cells: int = 4, variant: str = "paper") -> Genoty
         num_cells: Number of cells.
         variant: The variant of the modules.
 
-    >>> gnas.gap.zoo("gatedgcn", num_cells=1).formulas()
+    >>> gnas.gap.approximate("gatedgcn", num_cells=1).formulas()
     ('[identity | dense(sum(dense))]',)
     """
     return genotype(ZOO[choose(name, ZOO, "hand-made network")], num_cells, variant)

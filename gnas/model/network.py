@@ -136,7 +136,7 @@ class Network(CellModule):
         dropout: The dropout rate, after every cell.
         operations: Your own operations by name.
 
-    >>> network = gnas.Network(gnas.gap.zoo("gin", num_cells=2), data.task, channels=16)
+    >>> network = gnas.Network(gnas.gap.approximate("gin", num_cells=2), data.task, channels=16)
     >>> network(data.test[0].x, data.test[0].edge_index).shape[1]
     4
     """
