@@ -221,12 +221,12 @@ def test_triton_in_its_interpreter() -> None:
                 "model/test_supernet",
                 "kernels/test_fused",
                 "kernels/fused/test_joined",
-                "kernels/test_batches",
-                "kernels/test_adam",
+                "kernels/test_triton_batches",
+                "kernels/test_triton_adam",
             )
         ),
     ]
-    chosen = "(triton or float32 or joined or batches or test_adam) and not repeated and not well_formed"
+    chosen = "(triton or float32 or joined or batches or test_triton_adam) and not repeated and not well_formed"
     command = [sys.executable, "-m", "pytest", "-x", *files, "-k", chosen, "-p", "no:cacheprovider"]
     forced = {"TRITON_INTERPRET": "1", "GNAS_AGGREGATE": "triton", "GNAS_FUSED": "triton"}
     done = subprocess.run(command, env={**os.environ, **forced}, capture_output=True, text=True, check=False)
