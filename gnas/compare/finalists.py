@@ -6,9 +6,10 @@ found network and the best hand-made one so far are kept as trained networks: wh
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import torch
 from gnas import distributed
 from gnas.compare.networks import Candidate, Training, make_row
 from gnas.data.benchmark import Benchmark
+from gnas.errors import Interrupted
 from gnas.run.folder import Run, copy_training
 from gnas.run.layout import TRAINED, list_networks, list_trainings, search_folder
 from gnas.run.leaderboard import Leaderboard
@@ -144,6 +146,16 @@ class LeaderKeeper:
         rows.sort(key=lambda row: row.mean, reverse=task.higher_is_better)
         Leaderboard(self.benchmark.name, task.metric, tuple(rows)).save(self.run.path)
         self.kept = now
+
+    @contextlib.contextmanager
+    def kept_on_stop(self) -> Iterator[None]:
+        """Inside, a search runs. If it is stopped, the latest leaders are written, and the error says that they can be used."""
+        try:
+            yield
+        except Interrupted as error:
+            self.keep()
+            usable = "; the best networks so far can be used: gnas predict, gnas report" if self.kept else ""
+            raise Interrupted(f"{error}{usable}") from None
 
     def _keep_one(self, one: Finalist, config: TrainConfig) -> Record:
         """Write the selected weights of a training that goes on, and its figures; returns these."""
