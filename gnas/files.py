@@ -116,7 +116,7 @@ def check_inside(folder: str | Path) -> None:
     """
     try:
         entries = list(os.scandir(folder))
-    except OSError:  # it is not there, or not to be read: whoever opens it says so
+    except OSError:  # it is missing or cannot be read: opening it raises the error
         return
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):

@@ -21,7 +21,7 @@ from gnas.files import read_text
 
 
 class Architecture(Protocol):
-    """What a network is, whoever made it."""
+    """What a network is: found, of GraphNAS, or hand-made."""
 
     @property
     def kind(self) -> str:

@@ -21,7 +21,7 @@ from gnas.workflow import baseline_dropout, make_baseline_candidate, make_candid
 def compare(options: Options, screen: Screen) -> None:
     """Compare networks, or strategies if some are named."""
     for path in options.found or ():
-        read_network(path)  # a wrong one is said before the data are loaded
+        read_network(path)  # an error before the data are loaded
     names = () if options.strategies is None else searches.strategy_names(options.strategies)
     requested = searches.StrategyOptions(names, options.budget_epochs, options.trial_epochs, options.derivations)
     if options.strategies is not None:

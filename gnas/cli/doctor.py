@@ -33,7 +33,7 @@ EXTRAS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One line: what was looked at, what was found, and what to do about it if it is a problem."""
+    """One line: what was checked, what was found, and what helps if it is a problem."""
 
     what: str
     found: str

@@ -62,7 +62,7 @@ def show_forecast(screen: Screen, options: Options) -> dict[str, Any]:
 
 
 def _device(name: str | None) -> torch.device:
-    """A GPU may be asked about where there is none."""
+    """The device of the estimate. It may be a GPU that this machine does not have."""
     try:
         device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
     except RuntimeError:

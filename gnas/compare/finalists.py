@@ -48,7 +48,7 @@ class Finalist:
     def from_record(record: Mapping[str, Any]) -> Finalist:
         """Read one of ``SearchResult.finalists``."""
         raced = RaceCandidate.from_dict(record["candidate"])
-        ends = tuple(map(int, record.get("training", {}).get("ends", ())))  # races from before have none
+        ends = tuple(map(int, record.get("training", {}).get("ends", ())))  # races of earlier versions have none
         entry = replace(as_entry(raced), ends=ends)
         return Finalist(entry, str(record["id"]), int(record["epochs"]), float(record["val_metric"]))
 
@@ -158,7 +158,7 @@ class LeaderKeeper:
             raise Interrupted(f"{error}{usable}") from None
 
     def _keep_one(self, one: Finalist, config: TrainConfig) -> Record:
-        """Write the selected weights of a training that goes on, and its figures; returns these."""
+        """Write the best weights so far of an unfinished training, and its figures; returns the figures."""
         training = Training(self.benchmark, one.entry, config, self.seed, self.run.path)
         raced = Run(search_folder(self.run.path) / TRIALS / one.key)
         state, history = raced.load_state(), raced.history()

@@ -267,7 +267,7 @@ def is_by_trials(result: SearchResult) -> bool:
 
 
 def as_points(name: str, seed: int, records: Sequence[Record], higher_is_better: bool) -> list[Point]:
-    """Records of trials as points, the best so far computed anew."""
+    """Records of trials as points; the best so far is computed from these records."""
     pick, points = max if higher_is_better else min, list[Point]()
     known: list[float] = []
     for number, record in enumerate(records, start=1):

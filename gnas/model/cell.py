@@ -103,7 +103,7 @@ class Cell(nn.Module):
         return out, self._updated(e if related is None else related.e, related)
 
     def _fuse(self, branches: list[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-        """The linear maps of the outputs, ``[1, nodes, channels]``, and ``x`` for whoever else reads it."""
+        """The linear maps of the outputs, ``[1, nodes, channels]``, and ``x`` for the other functions that read it."""
         second = self.fuse_second
         if fused.joins(*branches):
             apart = self.config.fusion == "concat" and len(branches) <= 2
@@ -121,7 +121,7 @@ class Cell(nn.Module):
         return out if second is None else second(out), x
 
     def _relate(self, x: Tensor, batch: GraphBatch, edges: Edges | None, e: Tensor | None) -> tuple[EdgeInputs, Tensor]:
-        """What the messages read of the edges, and ``x`` for whoever else reads it."""
+        """What the messages read of the edges, and ``x`` for the other functions that read it."""
         edges, r = Edges.of(batch) if edges is None else edges, None
         if self.relation is not None:
             r, x, e = self.relation(x, edges, e)

@@ -93,7 +93,7 @@ class Relation(nn.Module):
         self.edges = Linear(channels, channels, bias=False) if edge_state else None
 
     def forward(self, x: Tensor, edges: Edges, e: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-        """``r``, and ``x`` and ``e`` for whoever else reads them."""
+        """``r``, and ``x`` and ``e`` for the other functions that read them."""
         if self.edges is not None and e is not None and edges.have(e) and fused.joins(x, e):
             both, x = apply_through(self.nodes, x, fused.Around())
             r, e = apply_through(self.edges, e, fused.Around(ends=both, neighbors=edges.neighbors))

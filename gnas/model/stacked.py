@@ -55,7 +55,7 @@ def apply_linear(linear: nn.Linear, h: Tensor, around: fused.Around) -> Tensor:
 
 
 def apply_through(linear: nn.Linear, h: Tensor, around: fused.Around) -> tuple[Tensor, Tensor]:
-    """The same, and ``h`` for whoever else reads it (``fused.linear_through``)."""
+    """The same, and ``h`` for the other functions that read it (``fused.linear_through``)."""
     out, h = fused.linear_through([h[None]], *as_stack(linear), around)
     return out.squeeze(0), h.squeeze(0)
 

@@ -210,7 +210,7 @@ class Run:
 
     @distributed.by_first
     def truncate(self, count: int, name: str = "history") -> None:
-        """Keep the first ``count`` records: those the checkpoint knows of."""
+        """Keep the first ``count`` records: those that the checkpoint counts."""
         records = self.history(name)
         if len(records) < count:
             raise InputError(
@@ -386,7 +386,7 @@ def copy_training(source: Path, target: Path, config: dict[str, Any], *, checkpo
 
 
 def plain_config(values: dict[str, Any]) -> dict[str, Any]:
-    """Settings as a YAML file gives them back: no tuples, no objects."""
+    """Settings as they are read from a YAML file: no tuples, no objects."""
     copied: dict[str, Any] = json.loads(json.dumps({name: _described(value) for name, value in values.items()}))
     return copied
 

@@ -26,7 +26,7 @@ MEMORY = 4_000_000  # words gathered at once
 class Diameter:
     """The average diameter of a set of graphs.
 
-    ``exact`` says whether every graph was used and measured in full. ``error`` is the standard error of the mean where
+    ``exact`` says whether every graph was used and measured completely. ``error`` is the standard error of the mean where
     ``graphs_used`` graphs were drawn from more; None where all were used. ``bounded`` counts the graphs so large that only
     a lower bound of their diameter is known: the value is then a lower bound too.
     """

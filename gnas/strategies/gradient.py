@@ -210,7 +210,7 @@ class GradientSearch(EpochLoop):
         return record
 
     def _lower_rate(self, rate: float) -> Record:
-        """Begin anew with a lower rate: the supernet does not beat a constant prediction. Returns what the history keeps."""
+        """Start again with a lower rate: the supernet does not beat a constant prediction. Returns the entry of the history."""
         epochs = self.watch.epochs
         known = f"no better than a constant prediction after {epochs} epochs at rate {rate:.3g}"
         if not self.watch.lower():
@@ -242,7 +242,7 @@ class GradientSearch(EpochLoop):
         restore(self.weight_optimizer, state["weights"])
         restore(self.alpha_optimizer, state["alphas"])
         self.meter.load_state(state["meter"])
-        if "watch" in state:  # searches from before had none
+        if "watch" in state:  # checkpoints of earlier versions have none
             self.watch.load_state(state["watch"])
         self.warned = any(has_collapsed(record["epoch"], record["identity_share"]) for record in self.history)
 

@@ -32,7 +32,7 @@ def search_job(
     engine: str,
     config: dict[str, Any],
 ) -> SearchResult:
-    """One search from one seed. A finished one is read from its folder."""
+    """One search from one seed; if it is finished, its result is read from its folder."""
     with work.open_run(config) as run:
         result = None if run is None else read_finished_search(run)
         if result is None:

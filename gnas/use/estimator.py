@@ -74,7 +74,7 @@ class Estimator:
         trials: networks to try, for a race and other strategies by trials.
         strategy, cells, channels, budget, epochs, batch, lr, seeds: see :class:`gnas.Settings`.
         search_epochs: epochs of the search of another strategy; without ``strategy``, that is ``single-level``.
-        ensemble: make an ensemble of at most so many of the trained networks; it predicts if it is best on validation.
+        ensemble: the most trained networks in an ensemble; the ensemble predicts if it is best on validation.
         baselines: hand-made networks to train beside the found one, for the leaderboard.
         seed: seed of the search, and of the split if the data has none.
         settings: other settings of the job by name.

@@ -26,7 +26,7 @@ from gnas.training.prediction import find_device, list_output_names
 from gnas.use.reading import NewGraphs, read_graphs
 
 TOLERANCE = 0.005  # of the sum of scores, relative to the change of the output or the size of the scores
-MOST_INTERVALS = 256  # after so many, none is halved
+MOST_INTERVALS = 256  # then no more intervals are halved
 BATCH_NODES = 20_000  # nodes of the copies of a graph that are computed at once
 INTERVALS = 16  # into which the path is divided at first
 GAUSS = (0.5 - 0.5 / 3**0.5, 0.5 + 0.5 / 3**0.5)  # points of a two-point Gauss rule on [0, 1], with equal weights
