@@ -65,7 +65,7 @@ class SearchBudget:
     batch_size: int = 128
     lr: float = 1e-3
     precision: str = "tf32"
-    max_weights: int = 0  # where a strategy chooses widths; 0: as many as the heaviest network of the space has
+    max_weights: int = 0
 
     def __post_init__(self) -> None:
         for name in ("epochs", "trial_epochs", "derivations", "batch_size"):

@@ -1,4 +1,6 @@
-"""A split of pairs of nodes on the device: the target is whether they are linked. Training draws new negative pairs in every pass."""
+"""A split of pairs of nodes on the device: the target is whether they are linked. Training draws new
+negative pairs in every pass.
+"""
 
 from __future__ import annotations
 

@@ -74,11 +74,11 @@ class TrainResult:
     seconds: float
     num_weights: int
     metric: str
-    norms_lag: bool = False  # the running averages of batch norms lag behind the weights: see precise_norms
-    metrics: dict[str, dict[str, float | None]] = field(default_factory=dict, compare=False)  # of val and test, by name
+    norms_lag: bool = False
+    metrics: dict[str, dict[str, float | None]] = field(default_factory=dict, compare=False)
     per_target: dict[str, dict[str, dict[str, float | None]]] = field(default_factory=dict, repr=False, compare=False)
     history: list[Record] = field(default_factory=list, repr=False, compare=False)
-    network: GraphModule | None = field(default=None, repr=False, compare=False)  # with the weights of the best epoch
+    network: GraphModule | None = field(default=None, repr=False, compare=False)
 
     @property
     def seconds_per_epoch(self) -> float:
@@ -251,9 +251,7 @@ class Trainer(EpochLoop):
         with self.engine.on_stream():  # the stream that copies the weights of the best epoch
             self.judged.load_state_dict(self.best)
             self.model = self.judged  # the selected network
-            brief = (
-                "part" in self.history[0]
-            )  # it has not seen all graphs: to evaluate them would take longer than that
+            brief = "part" in self.history[0]  # evaluating all training graphs would take longer than the training
             splits = ("val", "test") if brief else ("train", "val", "test")
             evaluators = {name: self._evaluator(name, "eager", name != "train") for name in splits}
             figures = {name: evaluate(self.epoch) for name, evaluate in evaluators.items()}
