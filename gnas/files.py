@@ -158,14 +158,14 @@ def _disarm(cell: object) -> object:
 
 def read_text(path: str | Path, *, follow: bool = True) -> str:
     """The text of a small UTF-8 file."""
+    try:
+        with os.fdopen(open_regular(path, follow=follow), "rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except InputError:  # it names the file
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
     with name_place(str(path)):
-        try:
-            with os.fdopen(open_regular(path, follow=follow), "rb") as file:
-                content = file.read(MAX_BYTES + 1)
-        except InputError as error:
-            raise InputError(str(error).removeprefix(f"{path}: ")) from None
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot be read: {error}") from None
         _check_size(len(content))
         try:
             return content.decode("utf-8-sig")
