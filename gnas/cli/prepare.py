@@ -33,6 +33,7 @@ from gnas.run.settings import RACE_SECONDS, Settings, read_command, read_setting
 from gnas.run.summary import summarise_run
 from gnas.run.words import parse_duration
 from gnas.training.engine import use_deterministic
+from gnas.training.prediction import find_device
 from gnas.use.tracking import find_trackers
 from gnas.workflow import list_versions
 
@@ -165,19 +166,7 @@ def choose_device(name: str | None, deterministic: bool = False) -> torch.device
         use_deterministic()
     if distributed.is_launched() and torch.cuda.is_available() and name in (None, "cuda"):
         return distributed.local_device()
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"unknown device {name!r}; choose cpu, cuda, or one GPU such as cuda:1") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(
-            f"device {name!r} cannot be used: torch sees no GPU ('gnas doctor' says why); use --device cpu"
-        )
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"there is no {name!r}: the machine has {torch.cuda.device_count()} GPUs, counted from 0")
-    return device
+    return find_device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 def join_processes(job: str, device: torch.device) -> bool:

@@ -135,7 +135,7 @@ def _find_differences(before: dict[str, Any], config: dict[str, Any]) -> Iterato
 
     A setting that is newer than the run has its default there.
     """
-    saved, now = _flatten(before), _flatten(config)
+    saved, now = flatten_values(before), flatten_values(config)
     for key in sorted({*saved, *now} - {FINGERPRINT}):
         name = key.removeprefix("settings.")
         later = LATER.get(name.rpartition(".")[2])
@@ -366,12 +366,12 @@ class Run:
             shutil.rmtree(part)
 
 
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten_values(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested values by dotted name, such as ``settings.training.lr``."""
     found = {}
     for name, value in values.items():
         inner = isinstance(value, Mapping)
-        found.update(_flatten(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value})
+        found.update(flatten_values(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value})
     return found
 
 

@@ -177,15 +177,19 @@ def find_known(y: Tensor) -> Tensor:
     return torch.isfinite(y.reshape(len(y), -1)).any(1) if y.is_floating_point() else y.reshape(-1) >= 0
 
 
-def find_device(device: torch.device | str) -> torch.device:
-    """The device of this name, if this machine has it."""
+def find_device(name: torch.device | str, needed: bool = True) -> torch.device:
+    """The device of this name. An error if this machine does not have it, unless it is not ``needed``."""
     try:
-        found = torch.device(device)
-    except RuntimeError as error:
-        raise InputError(f"device {str(device)!r} is not one torch knows ({str(error).splitlines()[0][:80]})") from None
-    if found.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device {str(device)!r}: this machine has no CUDA device that torch can use; choose cpu")
-    return found
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"unknown device {str(name)!r}; choose cpu, cuda, or one GPU such as cuda:1") from None
+    if not needed or device.type != "cuda":
+        return device
+    if not torch.cuda.is_available():
+        raise InputError(f"device {str(name)!r} cannot be used: torch sees no GPU ('gnas doctor' says why); choose cpu")
+    if (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"there is no {name}: the machine has {torch.cuda.device_count()} GPUs, counted from 0")
+    return device
 
 
 def list_output_names(task: Task, encoding: Encoding | None) -> tuple[str, ...]:
