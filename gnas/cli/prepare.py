@@ -46,7 +46,7 @@ class PreparedRun:
 
     dataset: str  # as it was named
     screen: Screen
-    place: Place
+    place: RunFolder
     saved_options: Mapping[str, Any]  # options of the resumed run, or of the run passed with --settings
     settings: Settings
     device: torch.device
@@ -104,7 +104,7 @@ def prepare_run(
     words = [word.format(strategy=settings.search.strategy, seed=settings.search.seed) for word in name]
     folder = options["out"] or run_name(dataset, *words)
     fetch_run(options.get("sync"), Path(folder), options["resume"], options["force"])
-    place = distributed.from_first(lambda: Place(folder, job, options["resume"], options["force"]))
+    place = distributed.from_first(lambda: RunFolder(folder, job, options["resume"], options["force"]))
     saved = distributed.from_first(lambda: place.saved) if file is None else read_command(file)
     if saved and file is None:
         settings = resolve_settings(usual, preset, None, saved.get("settings"), given, changes)
@@ -250,7 +250,7 @@ def open_workers(prepared: PreparedRun, options: Mapping[str, Any]) -> Iterator[
 # -- the folder -------------------------------------------------------------------------------------------------------
 
 
-class Place:
+class RunFolder:
     """A run folder before the work begins."""
 
     def __init__(self, folder: Path, job: str, resume: bool, force: bool) -> None:
