@@ -20,7 +20,7 @@ def leaf(*shape: int, seed: int) -> Tensor:
 
 @pytest.fixture
 def by_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onednn, "library", lambda: "onednn")
+    monkeypatch.setattr(onednn, "choose_library", lambda: "onednn")
 
 
 @needs_onednn
