@@ -27,10 +27,10 @@ from shapes import with_columns
 
 from gnas.arch.gap import genotype
 from gnas.arch.genotype import Genotype
-from gnas.arch.recipes import recipe
+from gnas.arch.recipes import expand_recipe
 from gnas.arch.stack import Stack
 from gnas.data.benchmark import Benchmark
-from gnas.model import recompute
+from gnas.model import edges
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 
@@ -39,7 +39,7 @@ COLUMNS = (
     *("kept_mb", "peak_mb", "reserved_mb"),
 )
 LIMIT_MB = 16 * 1024
-LARGE = {"auto": recompute.LARGE, "always": 0, "never": 2**60}
+LARGE = {"auto": edges.LARGE, "always": 0, "never": 2**60}
 EVERY_MESSAGE = "[identity | sum(edge) | mean(gated) | max(attention) | std(pair)]"
 WIDE = Settings.resolve("wide")
 CONFIG = TrainConfig(optimizer="adamw", weight_decay=1e-5, clip=1.0)
@@ -49,7 +49,7 @@ BATCHES = 2
 def main() -> None:
     chosen = arguments()
     device = torch.device(chosen.device)
-    recompute.LARGE = LARGE[chosen.recompute]
+    edges.LARGE = LARGE[chosen.recompute]
     rows = Rows(chosen.out, device, COLUMNS)
     benchmark = with_columns("pattern", BATCHES * chosen.batch)
     highest = 0.0
@@ -103,7 +103,7 @@ def every_message(cells: int) -> Genotype:
     return dataclasses.replace(genotype(EVERY_MESSAGE, cells, "bare"), stack=Stack(ffn=True, edges="updated"))
 
 
-NETWORKS = {"gatedgcn+": lambda cells: recipe("gatedgcn+", cells), "every message": every_message}
+NETWORKS = {"gatedgcn+": lambda cells: expand_recipe("gatedgcn+", cells), "every message": every_message}
 
 
 def count_kept(ready: work.Work) -> float:

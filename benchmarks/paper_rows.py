@@ -18,7 +18,7 @@ from pathlib import Path
 from gnas.model.metrics import decimals, higher_is_better
 from gnas.paper import Request, Results
 from gnas.paper.catalogue import train_run
-from gnas.paper.lines import choose_network, eligible_networks, printed_digits
+from gnas.paper.lines import choose_network, count_printed_digits, list_eligible_networks
 from gnas.paper.published import TITLES, Entry, read_published
 from gnas.paper.results import TrainedNetwork
 from gnas.paper.runs import SEEDS
@@ -79,7 +79,7 @@ def read_paper_rows() -> tuple[PaperRow, ...]:
 
 def _read_row(entry: Entry, results: Results) -> PaperRow:
     found: dict[str, TrainedNetwork] = {}
-    for one in eligible_networks(train_run(entry, Request()), results):
+    for one in list_eligible_networks(train_run(entry, Request()), results):
         found.setdefault(one.run, one)
     own_space = [one for one in found.values() if "-aggregators" not in one.run]
     return PaperRow(
@@ -168,7 +168,7 @@ def _notes(rows: Sequence[PaperRow]) -> list[str]:
 
 
 def show_paper(entry: Entry) -> str:
-    digits = printed_digits(entry.metric_name)
+    digits = count_printed_digits(entry.metric_name)
     spread = "" if entry.std is None else f" ± {trim(entry.std, digits)}"
     return "" if entry.metric is None else f"{trim(entry.metric, digits)}{spread}"
 
@@ -177,7 +177,7 @@ def show_ours(network: OurNetwork | None, entry: Entry) -> str:
     """Mean and spread over the seeds; bold if it is at least as good as the paper's."""
     if network is None:
         return ""
-    digits = printed_digits(entry.metric_name)
+    digits = count_printed_digits(entry.metric_name)
     text = f"{trim(network.mean, digits)} ± {trim(network.std, digits)}"
     text += f" ({network.seeds} seeds)" if network.seeds < len(SEEDS) else ""
     return f"**{text}**" if is_reached(network, entry) else text
@@ -187,7 +187,7 @@ def is_reached(network: OurNetwork | None, entry: Entry) -> bool:
     """Whether ours is at least as good as the paper's at the digits that the paper prints."""
     if network is None or entry.metric is None:
         return False
-    gain = round(network.mean - entry.metric, printed_digits(entry.metric_name))
+    gain = round(network.mean - entry.metric, count_printed_digits(entry.metric_name))
     return gain >= 0 if higher_is_better(entry.metric_name) else gain <= 0
 
 
@@ -198,7 +198,7 @@ def _show_weights(network: OurNetwork | None) -> str:
 def _show_searches(network: OurNetwork | None, entry: Entry) -> str:
     if network is None or len(network.searches) < 2:
         return ""
-    digits = min(decimals(entry.metric_name), printed_digits(entry.metric_name))
+    digits = min(decimals(entry.metric_name), count_printed_digits(entry.metric_name))
     mean, std = statistics.fmean(network.searches), statistics.stdev(network.searches)
     return f"{trim(mean, digits)} ± {trim(std, digits)} ({len(network.searches)})"
 

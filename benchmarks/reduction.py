@@ -28,7 +28,8 @@ from shapes import SHAPES, regular, synthetic
 from torch import Tensor
 
 from gnas.graph import GraphSet, Neighbors
-from gnas.kernels.aggregate import implementation, inverse_degree, reduce
+from gnas.kernels.aggregate import inverse_degree, reduce
+from gnas.kernels.choice import choose_implementation
 
 COLUMNS = (
     *("shape", "nodes", "edges", "channels", "what", "direction", "results", "recorded", "microseconds"),
@@ -122,7 +123,7 @@ def contestants(
 
     order = near.back.long()
     transposed = torch.sparse_csr_tensor(near.back_ptr.long(), target[order], ones, (nodes, nodes))
-    names = {f"gnas ({implementation(device)})": ours, "index_add, scatter_reduce": scatter}
+    names = {f"gnas ({choose_implementation('GNAS_AGGREGATE', device)})": ours, "index_add, scatter_reduce": scatter}
     return {**names, "torch.sparse": sparse} if results == 2 else names
 
 

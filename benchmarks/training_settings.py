@@ -37,7 +37,7 @@ def main() -> None:
     torch.set_num_threads(chosen.threads)
     rows = Rows(chosen.out, torch.device(chosen.device), COLUMNS)
     benchmark = part(chosen.dataset, chosen.graphs)
-    genotype = gnas.genotypes(chosen.dataset)[chosen.cells]
+    genotype = gnas.load_genotypes(chosen.dataset)[chosen.cells]
     candidate = make_candidate(genotype, benchmark, Settings.resolve(budget=chosen.budget, dropout=chosen.dropout))
     base = TrainConfig.paper(benchmark).with_(epochs=chosen.epochs, precise_norms=16)
     names = [name for name, _ in chosen.set]

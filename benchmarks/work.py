@@ -12,7 +12,7 @@ from plain_pyg import PlainSearchStep, PlainSupernet, PlainTrainStep, plain_netw
 from torch_geometric.data import Batch
 
 import gnas
-from gnas.arch.authors import from_first
+from gnas.arch.authors import read_first
 from gnas.arch.genotype import Genotype
 from gnas.data.benchmark import Benchmark
 from gnas.graph import GraphSet
@@ -50,7 +50,7 @@ class Work:
 
 def published(cells: int) -> Genotype:
     """The published ZINC genotype, its cells repeated to the requested number."""
-    four = from_first(PUBLISHED, "the published ZINC genotype")
+    four = read_first(PUBLISHED, "the published ZINC genotype")
     return Genotype(tuple(itertools.islice(itertools.cycle(four), cells)), four.variant)
 
 

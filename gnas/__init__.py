@@ -30,7 +30,7 @@ _PLACES = {
     "gnas.run.protocol": ("TrainConfig",),
     "gnas.report": (),
     "gnas.run.settings": ("Settings",),
-    "gnas.arch.shipped": ("genotypes",),
+    "gnas.arch.shipped": ("load_genotypes",),
     "gnas.arch.space": ("SearchSpace",),
     "gnas.training.store": ("GraphStore",),
     "gnas.strategies": ("Darts", "Evolution", "GraphNAS", "RandomSearch", "SearchResult", "SingleLevel", "search"),

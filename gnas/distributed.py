@@ -90,19 +90,19 @@ def num_processes() -> int:
     return dist.get_world_size() if _joined else 1
 
 
-def rank() -> int:
+def get_rank() -> int:
     """Number of this process."""
     return dist.get_rank() if num_processes() > 1 else 0
 
 
 def batch_share() -> tuple[int, int]:
     """The number of this process's share of a batch, and the number of shares."""
-    return rank(), num_processes()
+    return get_rank(), num_processes()
 
 
 def is_first() -> bool:
     """Whether this process writes and prints."""
-    return rank() == 0
+    return get_rank() == 0
 
 
 def available_cores() -> int:

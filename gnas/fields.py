@@ -41,7 +41,7 @@ def setting(
     """A field of a settings dataclass.
 
     Args:
-        default: the value where nothing is said.
+        default: the value if none is given.
         help: one line for the documentation.
         at_least, at_most, above, below: limits of a number.
         choices: the values that are allowed; of a text, an empty default is allowed too.

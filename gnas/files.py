@@ -116,7 +116,7 @@ def check_inside(folder: str | Path) -> None:
     """
     try:
         entries = list(os.scandir(folder))
-    except OSError:  # it is not there, or not to be read: whoever opens it says so
+    except OSError:  # it is missing or cannot be read: opening it raises the error
         return
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
@@ -158,14 +158,14 @@ def _disarm(cell: object) -> object:
 
 def read_text(path: str | Path, *, follow: bool = True) -> str:
     """The text of a small UTF-8 file."""
+    try:
+        with os.fdopen(open_regular(path, follow=follow), "rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except InputError:  # it names the file
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
     with name_place(str(path)):
-        try:
-            with os.fdopen(open_regular(path, follow=follow), "rb") as file:
-                content = file.read(MAX_BYTES + 1)
-        except InputError as error:
-            raise InputError(str(error).removeprefix(f"{path}: ")) from None
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot be read: {error}") from None
         _check_size(len(content))
         try:
             return content.decode("utf-8-sig")

@@ -22,7 +22,7 @@ from gnas.jobs import Job, Lazy, Runner, Work
 from gnas.run import layout
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
-from gnas.run.models import best_fold, default_network
+from gnas.run.models import choose_fold, choose_network
 from gnas.run.record import read_leaderboard
 from gnas.run.settings import Settings
 from gnas.training.loop import Record
@@ -83,7 +83,7 @@ def search_folds(
         run.write_json("versions", list_versions(device))
         jobs = _make_jobs("gnas.folds.search_job", load_fold, folds, settings, {})
         boards = _run_folds(run, jobs, runner or Runner(run.path, device=device), on_epoch, should_stop)
-        best = best_fold(run.path, default_network(run.path, found_only=True))
+        best = choose_fold(run.path, choose_network(run.path, found_only=True))
         found = Run(layout.fold_folder(run.path, best)).architecture()
         if found is not None:
             run.write_genotype(found)

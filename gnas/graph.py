@@ -186,11 +186,11 @@ class GraphSet:
         edge_attr, pos: Columns of edges; positions of nodes.
         node_pe, edge_pe: Encodings of nodes and edges.
         graph_attr: Columns of whole graphs.
-        sample_neighbors: Batches are sampled neighbourhoods with so many neighbours per hop
+        sample_neighbors: Batches are sampled neighbourhoods with this many neighbours per hop
             (``gnas.training.sampling``), instead of whole graphs.
         rows: The row of the user's data that each row of ``y`` came from.
         pairs, pair_ptr: Pairs of nodes that a link task scores, and where those of each graph begin.
-        draw_negatives: Negative pairs are drawn anew in every pass.
+        draw_negatives: Training draws new negative pairs in every pass.
 
     >>> graphs = gnas.load("cluster-mini").train
     >>> len(graphs), graphs.x.size(0) == graphs.num_nodes
@@ -215,7 +215,7 @@ class GraphSet:
     rows: Tensor | None = None  # [G] number of each graph in the source; None: not known
     pairs: Tensor | None = None  # [2, R] grouped by graph, local numbers; messages do not use them
     pair_ptr: Tensor | None = None  # [G + 1]
-    draw_negatives: bool = False  # pairs whose y is 0 are drawn anew in every pass of a training
+    draw_negatives: bool = False  # a training draws new pairs with y = 0 in every pass
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1

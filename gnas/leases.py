@@ -25,11 +25,11 @@ from gnas.files import read_bytes, write_atomic
 
 FORMAT = "gnas-lease-1"
 BEAT = 10.0  # seconds between two changes of the file
-WATCH = 3 * BEAT  # a file that did not change for so long has no owner any more
+WATCH = 3 * BEAT  # a file that has not changed for this time has no owner any more
 
 
 class LeaseHeld(InputError):
-    """Another process holds what was asked for."""
+    """Another process holds the lock."""
 
 
 class Slot(Protocol):
@@ -72,7 +72,7 @@ class Holder:
 
 
 def read_holder(data: bytes | None) -> Holder | None:
-    """The holder that a file names; None if there is no file, or one that names nobody."""
+    """The holder that a file names; None if there is no file, or if it names no holder."""
     try:
         values = json.loads(data or b"")
     except (ValueError, RecursionError):
@@ -143,7 +143,7 @@ class Lease:
             )
 
     def close(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         self._over.set()
         with self._guard, contextlib.suppress(Exception):
             data = self.slot.read()

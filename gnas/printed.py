@@ -58,7 +58,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def to_printable(text: str) -> str:
-    """The text as a terminal or a log may have it."""
+    """The text without secrets and control characters, for a terminal or a log."""
     return escape_controls(mask_secrets(text))
 
 

@@ -9,27 +9,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib import metadata
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from gnas.arch.architecture import Architecture
-from gnas.arch.genotype import CellGenotype, Genotype, Link
 from gnas.arch.hand_made import HandMade
 from gnas.compare.ensemble import add_ensemble
-from gnas.compare.finalists import LeaderKeeper, best_hand_made, pick_finalists, remove_so_far, take_over
+from gnas.compare.finalists import LeaderKeeper, find_best_hand_made, pick_finalists, remove_so_far, take_over
 from gnas.compare.networks import Candidate, Training, compare
 from gnas.data.benchmark import PATIENCE, Benchmark
 from gnas.data.graph_encodings import with_encodings
 from gnas.data.rows import note_missing_tables, split_csv
-from gnas.errors import InputError, Interrupted
+from gnas.errors import InputError
 from gnas.jobs import Runner
 from gnas.model.baselines import usual_depth, usual_options
 from gnas.model.build import width_of
 from gnas.model.encoder import list_encodings
-from gnas.model.network import GraphModule, Network
+from gnas.model.network import GraphModule
 from gnas.plugins import check_plugin
 from gnas.run.folder import Run
 from gnas.run.layout import SPLIT, list_networks, search_folder
@@ -38,7 +36,8 @@ from gnas.run.models import load_model
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 from gnas.strategies import STRATEGIES, Race, SearchResult, SearchStrategy, make_strategy, search, search_stages
-from gnas.strategies.base import SearchContext, finished_search
+from gnas.strategies.base import SearchContext, read_finished_search
+from gnas.strategies.weights import least_weights
 from gnas.training.loop import Record, add_labels
 from gnas.training.stages import Stage, show_progress, train_stages
 
@@ -110,18 +109,9 @@ def check_budget(benchmark: Benchmark, settings: Settings) -> None:
     budget, cells = settings.training.budget, settings.space.cells
     if not budget or settings.search.strategy == "graphnas":  # which chooses widths itself
         return
-    space, counts = settings.space.search_space(), []
-    n, m = space.nodes, space.outputs
-    for name, second in product((name for name in space.filters if name != "zero"), space.second_level):
-        first = [Link(0, k, name) for k in range(1, n + 1)]
-        middle = [Link(k, n + k, second) for k in range(1, n + 1)]
-        last = [Link(n + 1, 2 * n + k, name) for k in range(1, m + 1)]  # one path in common: little is alive
-        cell = CellGenotype(n, m, (*first, *middle, *last), space.output)
-        genotype = Genotype((cell,) * cells, space.variant).with_output(settings.training.output or space.output)
-        with torch.device("meta"):
-            counts.append(Network(genotype, benchmark.task, WIDTHS).num_weights())
-    if min(counts) > budget:
-        raise InputError(f"a budget of {budget:,} weights is too small: {cells} cells have at least {min(counts):,}")
+    least = least_weights(settings.space.search_space(), benchmark.task, WIDTHS, cells, settings.training.output)
+    if least > budget:
+        raise InputError(f"a budget of {budget:,} weights is too small: {cells} cells have at least {least:,}")
 
 
 def make_baseline_candidate(
@@ -203,27 +193,16 @@ def discover(
         write_data(run, benchmark)
         run.write_json("versions", list_versions(device))
         keeper = LeaderKeeper(run, benchmark, settings.training.seeds[0], device)
-        context = SearchContext(
-            settings.search.seed,
-            torch.device(device),
-            engine,
-            on_epoch=on_epoch,
-            should_stop=should_stop,
-            runner=runner,
-            on_leaders=keeper,
-        )
-        try:
+        how: dict[str, Any] = {"should_stop": should_stop, "runner": runner}
+        seed, where = settings.search.seed, torch.device(device)
+        context = SearchContext(seed, where, engine, on_epoch=on_epoch, on_leaders=keeper, **how)
+        with keeper.kept_on_stop():
             result = search_part(run, benchmark, settings, context, force, started)
-        except Interrupted as error:
-            keeper.keep()
-            usable = "; the best networks so far can be used: gnas predict, gnas report" if keeper.kept else ""
-            raise Interrupted(f"{error}{usable}") from None
         if result.finalists:
             entries, protocol = make_race_candidates(run, benchmark, settings, result)
         else:
             result = replace(result, genotype=with_chosen_output(result.genotype, settings))
-            entries = make_candidates(benchmark, settings, result)
-            protocol = train_config(settings, benchmark.patience)
+            entries, protocol = make_candidates(benchmark, settings, result), None
         run.write_genotype(result.genotype)
         board = train_and_rank(
             run,
@@ -234,8 +213,7 @@ def discover(
             search=result,
             device=device,
             on_epoch=add_labels(on_epoch, stage="train"),
-            should_stop=should_stop,
-            runner=runner,
+            **how,
         )
         run.write_json("result", {"search": result.to_dict(), "leaderboard": board.to_dict()})
     return Discovery(run.path, result, board)
@@ -300,7 +278,7 @@ def make_race_candidates(
     entries = [one.entry for one in finalists]
     if race.max_seconds is None:
         higher, known = benchmark.task.higher_is_better, {one.name for one in entries}
-        others = (best_hand_made(result.history, name, higher) for name in settings.training.baselines)
+        others = (find_best_hand_made(result.history, name, higher) for name in settings.training.baselines)
         entries += [one for one in others if one is not None and one.name not in known]
     for name in set(list_networks(run.path)) - {one.name for one in entries}:
         remove_so_far(run.path, name)
@@ -322,7 +300,7 @@ def search_part(
         left = chosen.max_seconds - (time.monotonic() - started)
         chosen = replace(chosen, max_seconds=max(left, 1.0))
     with run.part("search", config, resume=not force, force=force) as part:
-        done = finished_search(part)
+        done = read_finished_search(part)
         if done is not None:
             return replace(done, task=benchmark.task, channels=settings.space.channels)
         return search(

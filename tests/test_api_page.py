@@ -77,7 +77,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     molecules = gnas.load(folder / "molecules.csv", target="logP")
     settings = gnas.Settings.resolve("fast", **SMALL, strategy="single-level", space={"nodes": 2})
     gnas.discover(molecules, settings, folder / "runs" / "mine")
-    data, genotype = gnas.load("cluster-mini"), gnas.gap.zoo("gin", num_cells=2)
+    data, genotype = gnas.load("cluster-mini"), gnas.gap.approximate("gin", num_cells=2)
     network = gnas.Network(genotype, data.task, channels=8)
     graphs = [ring(5 + k % 4, k) for k in range(20)]
     return folder, {"data": data, "genotype": genotype, "network": network, "graphs": graphs}
@@ -105,7 +105,7 @@ def test_every_public_name_is_on_the_page() -> None:
 
 
 def test_the_page_says_what_its_names_are() -> None:
-    for words in ('gnas.load("cluster-mini")', 'gnas.gap.zoo("gin", num_cells=2)', "runs/mine"):
+    for words in ('gnas.load("cluster-mini")', 'gnas.gap.approximate("gin", num_cells=2)', "runs/mine"):
         assert words in PAGE
     assert models.load_model is LISTED["gnas.run.models.load_model"]
 

@@ -20,7 +20,7 @@ from gnas.jobs import open_runner
 from gnas.report.examples import find_examples
 from gnas.report.html import write_report
 from gnas.run.leaderboard import Leaderboard, Row
-from gnas.run.models import best_fold, default_network, load_model
+from gnas.run.models import choose_fold, choose_network, load_model
 from gnas.run.record import read_run
 from gnas.run.settings import Settings
 from gnas.workflow import make_baseline_candidate
@@ -67,7 +67,7 @@ def test_a_row_is_the_mean_and_spread_over_the_folds(searched):
 def test_the_network_handed_back_is_that_of_the_best_validation_fold(searched):
     found, _ = searched
     vals = [next(row.val for row in board.rows if row.name == "gnas") for board in found.folds]
-    assert found.best == best_fold(found.folder, "gnas") == vals.index(min(vals)) + 1
+    assert found.best == choose_fold(found.folder, "gnas") == vals.index(min(vals)) + 1
     _, info = load_model(found.folder, "gnas")
     assert info.folder.parts[-4] == f"fold-{found.best}"
     with one_line("unknown trained network", "gcn"):
@@ -147,7 +147,7 @@ def test_the_default_network_is_one_of_all_folds(searched, tmp_path):
         shutil.rmtree(folder / f"fold-{fold}" / "trained" / "gcn")
     for result in (folder / "fold-1" / "trained" / "gcn").rglob("result.json"):
         result.write_text(json.dumps(json.loads(result.read_text()) | {"val": 0.0}))
-    assert default_network(folder) == "gnas"
+    assert choose_network(folder) == "gnas"
 
 
 def test_the_report_draws_examples_of_the_fold_that_predicts(tmp_path):

@@ -111,8 +111,8 @@ package.__path__ = [{str(PACKAGE)!r}]
 sys.modules["gnas"] = package
 for name in {present!r}:
     importlib.import_module("gnas." + name)
-from gnas.arch.gap import zoo
-print(zoo("gatedgcn", 1).formulas()[0])
+from gnas.arch.gap import approximate
+print(approximate("gatedgcn", 1).formulas()[0])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[identity | dense(sum(dense))]\n", "")

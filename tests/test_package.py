@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 SMOKE = """
 import gnas
 assert gnas.__file__.startswith({root!r}), gnas.__file__
-print(gnas.__version__, sorted(gnas.genotypes("zinc")), len(gnas.load("molecules-mini").train))
+print(gnas.__version__, sorted(gnas.load_genotypes("zinc")), len(gnas.load("molecules-mini").train))
 from jinja2 import PackageLoader
 print(sorted(PackageLoader("gnas.report", "").list_templates()))
 """

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from gnas.arch.authors import from_first, from_released, is_first, is_released
+from gnas.arch.authors import is_first, is_released, read_first, read_released
 from gnas.arch.genotype import CellGenotype, Genotype
 from gnas.arch.graphnas import GraphNASArchitecture
 from gnas.arch.hand_made import HandMade
@@ -21,7 +21,7 @@ from gnas.files import read_text
 
 
 class Architecture(Protocol):
-    """What a network is, whoever made it."""
+    """What a network is: found, of GraphNAS, or hand-made."""
 
     @property
     def kind(self) -> str:
@@ -113,7 +113,7 @@ def load_genotype(path: str | Path, output: str | None = None) -> Genotype:
 def parse_genotype(text: str, source: str = "<string>", output: str | None = None) -> Genotype:
     """The genotype of a text; ``source`` names the text in errors."""
     if is_first(text):
-        return from_first(text, source, output or "third")
+        return read_first(text, source, output or "third")
     if output is not None:
         raise InputError(f"{source}: output={output!r} applies only to files of the authors' first code")
-    return from_released(text, source) if is_released(text) else Genotype.from_yaml(text, source)
+    return read_released(text, source) if is_released(text) else Genotype.from_yaml(text, source)

@@ -41,13 +41,13 @@ def is_released(text: str) -> bool:
     return re.search(r"^[ \t{]*[\"']?Genotype[\"']?\s*:", text, re.MULTILINE) is not None
 
 
-def export(genotype: Genotype, path: str | Path, form: str) -> Path:
+def write_for_authors(genotype: Genotype, path: str | Path, form: str) -> Path:
     """Write ``genotype`` as a file of the authors: ``form`` is ``first`` or ``released``."""
     choose(form, ("first", "released"), "format of the authors")
     return write_atomic(path, to_first(genotype) if form == "first" else to_released(genotype))
 
 
-def from_first(text: str, source: str = "<string>", output: str = "third") -> Genotype:
+def read_first(text: str, source: str = "<string>", output: str = "third") -> Genotype:
     """Read the first code's lists. Their nodes have any numbers; here they get the numbers of a CellGenotype."""
     text = re.sub("#.*", "", text)
     with name_place(source):
@@ -62,11 +62,11 @@ def to_first(genotype: Genotype) -> str:
     """The first code's text, one cell per line, numbered level after level as in the authors' published genotype."""
     lines = [f"cell {number}: {', '.join(_first_items(cell))}" for number, cell in enumerate(genotype, start=1)]
     text = "\n".join(lines) + "\n"
-    _check_same(genotype, from_first(text, output=genotype[0].output), "first")
+    _check_same(genotype, read_first(text, output=genotype[0].output), "first")
     return text
 
 
-def from_released(text: str, source: str = "<string>") -> Genotype:
+def read_released(text: str, source: str = "<string>") -> Genotype:
     """Read the released code's YAML. Its cells have the same number of nodes on each level; all of them are outputs."""
     document = parse_yaml(text, source)
     with name_place(source):
@@ -90,7 +90,7 @@ def to_released(genotype: Genotype) -> str:
         for link in cell.links:
             lines += [f"  - dst: {link.target}", f"    ops: {_theirs(link, RELEASED)}", f"    src: {link.source}"]
     text = "\n".join(lines) + "\n"
-    _check_same(genotype, from_released(text), "released")
+    _check_same(genotype, read_released(text), "released")
     return text
 
 

@@ -23,7 +23,7 @@ MAX_TEXT = 10_000
 Step = tuple[str, str]  # one operation of a branch, and its label or ""
 
 
-def zoo(name: str, num_cells: int = 4, variant: str = "paper") -> Genotype:
+def approximate(name: str, num_cells: int = 4, variant: str = "paper") -> Genotype:
     """A hand-made network as the paper approximates it, with the same cell ``num_cells`` times.
 
     Args:
@@ -31,7 +31,7 @@ def zoo(name: str, num_cells: int = 4, variant: str = "paper") -> Genotype:
         num_cells: Number of cells.
         variant: The variant of the modules.
 
-    >>> gnas.gap.zoo("gatedgcn", num_cells=1).formulas()
+    >>> gnas.gap.approximate("gatedgcn", num_cells=1).formulas()
     ('[identity | dense(sum(dense))]',)
     """
     return genotype(ZOO[choose(name, ZOO, "hand-made network")], num_cells, variant)

@@ -43,10 +43,10 @@ RECIPES = {
 
 
 @functools.cache  # a race compares every draw with all of them
-def recipe(name: str, num_cells: int = 4) -> Genotype:
+def expand_recipe(name: str, num_cells: int = 4) -> Genotype:
     """The genotype of a hand-made network of today, with the same cell ``num_cells`` times.
 
-    >>> recipe("gatedgcn+").formulas()[0]
+    >>> expand_recipe("gatedgcn+").formulas()[0]
     '[identity | mean(gated)]'
     """
     found = RECIPES[choose(name, RECIPES, "recipe")]
@@ -56,21 +56,21 @@ def recipe(name: str, num_cells: int = 4) -> Genotype:
 def as_genotype(architecture: Architecture) -> Genotype | None:
     """The genotype of a found network or of a recipe; None for other networks.
 
-    >>> as_genotype(HandMade("gin+", 2)) == recipe("gin+", 2)
+    >>> as_genotype(HandMade("gin+", 2)) == expand_recipe("gin+", 2)
     True
     """
     if isinstance(architecture, HandMade):
-        return recipe(architecture.name, architecture.num_layers) if architecture.name in RECIPES else None
+        return expand_recipe(architecture.name, architecture.num_layers) if architecture.name in RECIPES else None
     return architecture if isinstance(architecture, Genotype) else None
 
 
 def as_hand_made(genotype: Genotype) -> Architecture:
     """The hand-made network whose recipe this genotype is, or the genotype itself.
 
-    >>> as_hand_made(recipe("gin+", 2))
+    >>> as_hand_made(expand_recipe("gin+", 2))
     HandMade(name='gin+', num_layers=2, channels=None, budget=None, options={})
     """
     for name in RECIPES:
-        if recipe(name, len(genotype)) == genotype:
+        if expand_recipe(name, len(genotype)) == genotype:
             return HandMade(name, len(genotype))
     return genotype

@@ -335,7 +335,8 @@ add_command(
     app,
     "reproduce",
     "gnas.cli.reproduce.reproduce",
-    f"only datasets methods depths seeds searches change quick listing no_run {SOURCE} {WORKERS} out kept keep time_limit page",
+    f"only datasets methods depths seeds searches change quick listing no_run {SOURCE} {WORKERS} out read_from keep "
+    "time_limit page",
     """Reproduce the paper's tables and figures: read finished runs, do the missing ones, draw everything.
 
     Tables show paper, ours and the difference side by side. Every run is a folder below --out. It can be stopped at any
@@ -364,7 +365,7 @@ add_command(
                 "Copy --out to this fsspec URL too (s3://..., file://...), and start with the runs there.",
             ),
             out=path("DIR", "Where runs, tables and figures go. Default: runs/paper."),
-            kept=paths("DIR", "Read finished runs or archives from here too; repeatable.", "--from"),
+            read_from=paths("DIR", "Read finished runs or archives from here too; repeatable.", "--from"),
             keep=path("DIR", "Add finished runs to the archives here, without weights."),
             time_limit=Option(
                 float | None, "Stop after this time; the same command resumes.", "SECONDS", more={"min": 0}

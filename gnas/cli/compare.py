@@ -8,7 +8,7 @@ from gnas.cli import show
 from gnas.cli import strategies as searches
 from gnas.cli.folds import run_compare_folds, with_folds
 from gnas.cli.job import finish_job, run_training, training_run
-from gnas.cli.networks import add_remark, collect_trainings, is_name, num_weights, read_network, run_settings
+from gnas.cli.networks import add_remark, collect_trainings, count_weights, is_name, read_network, run_settings
 from gnas.cli.options import Options
 from gnas.cli.prepare import PreparedRun, open_workers, prepare_run
 from gnas.cli.screen import Screen
@@ -21,7 +21,7 @@ from gnas.workflow import baseline_dropout, make_baseline_candidate, make_candid
 def compare(options: Options, screen: Screen) -> None:
     """Compare networks, or strategies if some are named."""
     for path in options.found or ():
-        read_network(path)  # a wrong one is said before the data are loaded
+        read_network(path)  # an error before the data are loaded
     names = () if options.strategies is None else searches.strategy_names(options.strategies)
     requested = searches.StrategyOptions(names, options.budget_epochs, options.trial_epochs, options.derivations)
     if options.strategies is not None:
@@ -57,7 +57,7 @@ def collect_candidates(
         name = f"{name}-{names.count(name) + 1}" if name in names else name
         names.append(name)
         entries.append((make_candidate(read_network(path), benchmark, run_settings(path, settings), name), path))
-    budget = settings.training.budget or (num_weights(entries[0][0], benchmark) if entries else 0)
+    budget = settings.training.budget or (count_weights(entries[0][0], benchmark) if entries else 0)
     deep = layers or (max(entries[0][0].depth, 1) if entries else settings.space.cells)
     rate = baseline_dropout(benchmark, settings)
     made = settings.training.baselines
@@ -71,7 +71,7 @@ def collect_candidates(
             taken = collect_trainings(run, there, entry, config, settings.training.seeds, benchmark, prepared.folder)
             remark = "trained before" if taken.complete else remark
             problems |= {run: taken.problem} if taken.problem else {}
-        finished.append(add_remark(entry, benchmark, budget or num_weights(entry, benchmark), remark))
+        finished.append(add_remark(entry, benchmark, budget or count_weights(entry, benchmark), remark))
     for run, problem in problems.items():
         text = f"{run}: its trainings {problem}; they are not used, the networks are trained anew"
         prepared.screen.pair("note", text)

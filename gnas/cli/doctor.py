@@ -33,7 +33,7 @@ EXTRAS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One line: what was looked at, what was found, and what to do about it if it is a problem."""
+    """One line: what was checked, what was found, and what helps if it is a problem."""
 
     what: str
     found: str
@@ -123,29 +123,28 @@ def _nvidia() -> str:
 def _kernels(_: Path | None) -> Iterator[Finding]:
     import torch
 
-    from gnas.kernels import aggregate, fused
+    from gnas.kernels.choice import IMPLEMENTATIONS, choose_implementation
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    for name, part, variable in (("aggregate", aggregate, "GNAS_AGGREGATE"), ("fused", fused, "GNAS_FUSED")):
-        chosen, forced = part.implementation(device), os.environ.get(variable)
+    for variable in IMPLEMENTATIONS:
+        chosen, forced = choose_implementation(variable, device), os.environ.get(variable)
         slow = device.type == "cuda" and chosen != "triton"
         help_ = f"unset {variable}" if forced else "pip install triton: the GPU kernels need it"
-        yield Finding(
-            name, f"{chosen} on {device}{f' (forced by {variable})' if forced else ''}", help_ if slow else ""
-        )
+        found = f"{chosen} on {device}{f' (forced by {variable})' if forced else ''}"
+        yield Finding(variable.removeprefix("GNAS_").lower(), found, help_ if slow else "")
 
 
 def _trial(_: Path | None) -> Iterator[Finding]:
     """A small network, forward and backward, on the device that would be used."""
     import torch
 
-    from gnas.arch.gap import zoo
+    from gnas.arch.gap import approximate
     from gnas.model.network import Network
     from gnas.model.task import Task
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     started = time.perf_counter()
-    network = Network(zoo("gatedgcn", 2), Task("graph", "regression", 1, categories=(4,)), 8).to(device)
+    network = Network(approximate("gatedgcn", 2), Task("graph", "regression", 1, categories=(4,)), 8).to(device)
     x, edges = torch.tensor([[0], [1], [2], [3]]), torch.tensor([[0, 1, 2, 3, 1, 2], [1, 0, 3, 2, 2, 1]])
     loss = network(x.to(device), edges.to(device)).square().sum()
     loss.backward()

@@ -13,13 +13,15 @@ from gnas.cli.screen import Screen
 from gnas.cli.settings import check_settings, data_options, resolve_settings, setting_options, usual_preset
 from gnas.cost import Workload, estimate_cost
 from gnas.data.benchmarks import PUBLISHED
-from gnas.errors import InputError
 from gnas.run.words import duration, megabytes
+from gnas.training.prediction import find_device
 
 
 def show_forecast(screen: Screen, options: Options) -> dict[str, Any]:
     """Print the estimate of a run with these options; returns it as plain values."""
-    dataset, device = options.dataset, _device(options.device)
+    dataset = options.dataset
+    # A GPU that this machine lacks is fine: nothing is computed on it.
+    device = find_device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"), needed=False)
     chosen = setting_options(options)
     usual, _ = usual_preset("search", dataset, device, chosen)
     settings = resolve_settings(usual, options.preset, None, None, chosen)
@@ -59,12 +61,3 @@ def show_forecast(screen: Screen, options: Options) -> dict[str, Any]:
     if settings.search.strategy != "single-level":
         screen.pair("note", f"the search is estimated as single-level; {settings.search.strategy} was not measured")
     return {"dataset": dataset, "device": str(device), "settings": settings.to_dict(), **asdict(found)}
-
-
-def _device(name: str | None) -> torch.device:
-    """A GPU may be asked about where there is none."""
-    try:
-        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError:
-        raise InputError(f"unknown device {name!r}; choose cpu or cuda") from None
-    return device

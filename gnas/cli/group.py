@@ -76,7 +76,7 @@ def explain_error(error: BaseException, argv: Sequence[str]) -> tuple[str, int]:
     """One line for an error, and the exit code."""
     message = " ".join(str(error).split())
     if isinstance(error, Interrupted):
-        return f"{message}; resume with: {resume_command(argv)}", STOPPED
+        return f"{message}; resume with: {add_resume(argv)}", STOPPED
     if isinstance(error, KeyboardInterrupt):
         return "stopped", STOPPED
     if isinstance(error, typer.Abort):
@@ -125,12 +125,12 @@ def explain_os_error(error: OSError) -> str:
     return f"{where}{error.strerror or ' '.join(str(error).split())}{help_.get(error.errno or 0, '')}"
 
 
-def resume_command(argv: Sequence[str]) -> str:
+def add_resume(argv: Sequence[str]) -> str:
     """The command as it was given, with --resume."""
-    return as_typed([*(word for word in argv if word not in ("--force", "--resume")), "--resume"])
+    return quote_command([*(word for word in argv if word not in ("--force", "--resume")), "--resume"])
 
 
-def as_typed(argv: Sequence[str]) -> str:
+def quote_command(argv: Sequence[str]) -> str:
     """The words of a command as they are typed into a shell, without secrets."""
     as_module = Path(sys.argv[0]) == Path(__file__).parents[1] / "__main__.py"
     return f"{'python -m gnas' if as_module else 'gnas'} {shlex.join(map(mask_secrets, argv))}"

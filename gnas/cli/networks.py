@@ -26,7 +26,7 @@ def read_network(path: Path) -> Architecture:
         if found is None:
             raise InputError(f"{path}: this run has no genotype (yet)")
         return found
-    return read_architecture(shipped.genotype_file(path.name) if is_name(path) else path)
+    return read_architecture(shipped.find_genotype_file(path.name) if is_name(path) else path)
 
 
 def is_name(path: Path) -> bool:
@@ -34,10 +34,10 @@ def is_name(path: Path) -> bool:
     return not path.exists() and str(path) == path.stem
 
 
-def recipe_for(genotype: Path, dataset: str) -> Path | None:
+def find_recipe(genotype: Path, dataset: str) -> Path | None:
     """The settings that a shipped genotype was trained with on this very dataset; None for any other network."""
     same = is_name(genotype) and genotype.name.rpartition("-")[0] == dataset
-    return shipped.recipe(genotype.name) if same else None
+    return shipped.find_recipe_file(genotype.name) if same else None
 
 
 def read_formula(texts: Sequence[str], num_cells: int | None) -> Genotype:
@@ -52,14 +52,14 @@ def run_settings(folder: Path, otherwise: Settings) -> Settings:
     return otherwise.changed({name: value for name, value in values.items() if value is not None})
 
 
-def num_weights(candidate: Candidate, benchmark: Benchmark) -> int:
+def count_weights(candidate: Candidate, benchmark: Benchmark) -> int:
     """Weights of the candidate's network for this benchmark."""
     return sum(weight.numel() for weight in candidate.build(benchmark.task).parameters())
 
 
 def add_remark(candidate: Candidate, benchmark: Benchmark, weights: int, remark: str = "") -> Candidate:
     """The candidate with a remark on what is not equal: much fewer or more weights than ``weights``, and ``remark``."""
-    own = num_weights(candidate, benchmark)
+    own = count_weights(candidate, benchmark)
     size = "" if abs(own - weights) <= 0.1 * weights else f"{own / weights - 1:+.0%} weights"
     return replace(candidate, remark="; ".join(filter(None, (candidate.remark, size, remark))))
 

@@ -10,7 +10,7 @@ from gnas.cli.progress import count_progress
 from gnas.cli.report import refuse_existing
 from gnas.cli.screen import Screen
 from gnas.printed import format_count
-from gnas.run.models import default_network, find_model
+from gnas.run.models import choose_network, find_model
 from gnas.run.table import Column, Table, show_count
 from gnas.run.words import describe_direction, format_metric, label_metric
 from gnas.use.evaluate import Evaluation
@@ -109,7 +109,7 @@ def export(options: Options, screen: Screen) -> None:
             format=options.format,
             force=options.overwrite,
         )
-        info, best = find_model(path), default_network(run)
+        info, best = find_model(path), choose_network(run)
     files = sorted(file.name for file in path.iterdir())
     screen.pair("exported", str(path))
     screen.pair("network", info.title)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from gnas import distributed
-from gnas.cli.group import COMMAND, STARTED, as_typed
+from gnas.cli.group import COMMAND, STARTED, quote_command
 from gnas.cli.progress import count_progress
 from gnas.cli.screen import Screen
 from gnas.cli.settings import check_settings, data_options, resolve_settings, setting_options, usual_preset
@@ -33,6 +33,7 @@ from gnas.run.settings import RACE_SECONDS, Settings, read_command, read_setting
 from gnas.run.summary import summarise_run
 from gnas.run.words import parse_duration
 from gnas.training.engine import use_deterministic
+from gnas.training.prediction import find_device
 from gnas.use.tracking import find_trackers
 from gnas.workflow import list_versions
 
@@ -45,7 +46,7 @@ class PreparedRun:
 
     dataset: str  # as it was named
     screen: Screen
-    place: Place
+    place: RunFolder
     saved_options: Mapping[str, Any]  # options of the resumed run, or of the run passed with --settings
     settings: Settings
     device: torch.device
@@ -103,7 +104,7 @@ def prepare_run(
     words = [word.format(strategy=settings.search.strategy, seed=settings.search.seed) for word in name]
     folder = options["out"] or run_name(dataset, *words)
     fetch_run(options.get("sync"), Path(folder), options["resume"], options["force"])
-    place = distributed.from_first(lambda: Place(folder, job, options["resume"], options["force"]))
+    place = distributed.from_first(lambda: RunFolder(folder, job, options["resume"], options["force"]))
     saved = distributed.from_first(lambda: place.saved) if file is None else read_command(file)
     if saved and file is None:
         settings = resolve_settings(usual, preset, None, saved.get("settings"), given, changes)
@@ -165,19 +166,7 @@ def choose_device(name: str | None, deterministic: bool = False) -> torch.device
         use_deterministic()
     if distributed.is_launched() and torch.cuda.is_available() and name in (None, "cuda"):
         return distributed.local_device()
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"unknown device {name!r}; choose cpu, cuda, or one GPU such as cuda:1") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(
-            f"device {name!r} cannot be used: torch sees no GPU ('gnas doctor' says why); use --device cpu"
-        )
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"there is no {name!r}: the machine has {torch.cuda.device_count()} GPUs, counted from 0")
-    return device
+    return find_device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 def join_processes(job: str, device: torch.device) -> bool:
@@ -261,7 +250,7 @@ def open_workers(prepared: PreparedRun, options: Mapping[str, Any]) -> Iterator[
 # -- the folder -------------------------------------------------------------------------------------------------------
 
 
-class Place:
+class RunFolder:
     """A run folder before the work begins."""
 
     def __init__(self, folder: Path, job: str, resume: bool, force: bool) -> None:
@@ -312,7 +301,7 @@ class Place:
         remove_temporary_files(self.folder)
         layout.remove_shared(self.folder)
         if not self.resumed:
-            words = {"command": as_typed(COMMAND.get()), "job": self.job, **options}
+            words = {"command": quote_command(COMMAND.get()), "job": self.job, **options}
             write_json(self.folder / layout.COMMAND, words)
         write_json(self.folder / layout.VERSIONS, versions)
 

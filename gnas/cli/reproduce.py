@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from gnas.cli.group import COMMAND, as_typed
+from gnas.cli.group import COMMAND, quote_command
 from gnas.cli.options import Options
 from gnas.cli.prepare import check_workers, choose_device, load_data
 from gnas.cli.progress import choose_view
@@ -54,11 +54,11 @@ def reproduce(options: Options, screen: Screen) -> None:
     started = time.monotonic()
     request = _parse_request(options)
     check_workers(options)
-    sync, kept, page, device = options.sync, options.kept or (), options.page, options.device
+    sync, read_from, page, device = options.sync, options.read_from or (), options.page, options.device
     listing, no_run = options.listing, options.no_run
     storage = None if sync is None else Storage(sync)
     place = options.out or Path("runs") / ("paper-quick" if options.quick else "paper")
-    for folder in kept:
+    for folder in read_from:
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder; --from names a folder of finished runs or archives")
     if place.is_file():
@@ -70,10 +70,10 @@ def reproduce(options: Options, screen: Screen) -> None:
             if not (listing or no_run):
                 storage.claim()  # until the command ends
             storage.pull("", place)
-    results, runs = Results([place, *kept]), plan_runs(request)
+    results, runs = Results([place, *read_from]), plan_runs(request)
     # The time on a GPU can be estimated on a machine without one.
     where = "cuda" if listing and (device or "").startswith("cuda") else choose_device(device).type
-    screen.pair("runs", f"{place}{''.join(f', {folder}' for folder in kept)}")
+    screen.pair("runs", f"{place}{''.join(f', {folder}' for folder in read_from)}")
     failed = read_failures(results.places)
     plan = show_plan(screen, runs, results, Estimator(results, where, runs), failed, every_run=listing)
     if listing:
@@ -217,7 +217,7 @@ def run_missing(
                 on_epoch=progress.on_epoch if runner.in_process else None,
                 on_run=progress.on_run,
                 should_stop=lambda: bool(stop) or (deadline is not None and time.monotonic() > deadline),
-                about={"command": as_typed(COMMAND.get()), "date": datetime.date.today().isoformat()},
+                about={"command": quote_command(COMMAND.get()), "date": datetime.date.today().isoformat()},
             )
         finally:
             runner.push_own_files()
@@ -297,7 +297,7 @@ def draw_all(
     drawn = [draw_item(item, request, results, failed, out) for item in request.items]
     seeds = ", ".join(map(str, request.training_seeds))
     about = [
-        f"Made by `{as_typed(COMMAND.get())}`. Training seeds {seeds}; mean ± standard deviation over them. Selection is by",
+        f"Made by `{quote_command(COMMAND.get())}`. Training seeds {seeds}; mean ± standard deviation over them. Selection is by",
         "validation; each training reads the test split once. A difference is ours minus the paper's.",
         f"{sum(map(results.is_done, runs))} of {format_count(len(runs), 'run')} are finished.",
     ]

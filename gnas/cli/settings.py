@@ -103,7 +103,7 @@ def parse_assignment(text: str, option: str) -> tuple[str, str]:
 def data_options(
     target: Sequence[str] | None, texts: Sequence[str] | None, sample_neighbors: str | None = None
 ) -> dict[str, Any]:
-    """``--target`` and ``--data key=value`` by name, as they were typed.
+    """``--target`` and ``--data key=value`` by name; values stay texts.
 
     >>> data_options(["logP"], ["split=scaffold", "seed=3"])
     {'split': 'scaffold', 'seed': '3', 'target': ['logP']}

@@ -115,7 +115,7 @@ def run_strategies(prepared: PreparedRun, requested: StrategyOptions, usual_seed
                 num_cells=problem.num_cells,
                 **how,
             )
-        picture = plots.best_so_far(comparison)
+        picture = plots.draw_best_so_far(comparison)
         pictures = [plots.save_plot(picture, prepared.folder / f"strategies.{kind}") for kind in ("svg", "png")]
         run.write_json("result", {"strategies": comparison.to_dict()["rows"]})
     table = comparison.table()

@@ -8,7 +8,7 @@ from gnas import distributed
 from gnas.arch.architecture import Architecture
 from gnas.cli import show
 from gnas.cli.job import finish_job, run_training, training_run
-from gnas.cli.networks import read_formula, read_network, recipe_for
+from gnas.cli.networks import find_recipe, read_formula, read_network
 from gnas.cli.options import Options
 from gnas.cli.prepare import PreparedRun, open_workers, prepare_run
 from gnas.cli.screen import Screen
@@ -28,7 +28,7 @@ def train(options: Options, screen: Screen) -> None:
     architecture, recipe = None, None
     if genotype is not None:
         architecture = read_network(genotype)
-        recipe = recipe_for(genotype, options.dataset)
+        recipe = find_recipe(genotype, options.dataset)
         if cells not in (None, len(architecture.formulas())):
             raise InputError(f"{genotype} has {len(architecture.formulas())} cells; --cells does not go with it")
     elif formula:

@@ -43,7 +43,7 @@ from gnas.strategies.base import SearchResult
 from gnas.strategies.candidate import RaceCandidate
 from gnas.strategies.trials import TRIALS
 from gnas.training.loop import Record
-from gnas.training.prediction import find_known, infer, output_names, predict_splits
+from gnas.training.prediction import find_known, infer, list_output_names, predict_splits
 
 STEPS = 50  # most networks that are added, each counted as often as it is
 GAIN = 1e-9  # a smaller gain is rounding
@@ -262,7 +262,7 @@ def _result(
         values = infer(ensemble, graphs, device, batch_size, in_split=True).cpu()[known]
         found = compute_metrics(task.metric_kind, values, y)
         metrics[split] = {name: one.value for name, one in found.items()}
-        per_target[split] = name_per_target(found, output_names(task, benchmark.encoding))
+        per_target[split] = name_per_target(found, list_output_names(task, benchmark.encoding))
     depths = [one.architecture.depth() for one in ensemble.networks() if one.architecture is not None]
     return {
         "seed": seed,

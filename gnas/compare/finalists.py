@@ -6,9 +6,10 @@ found network and the best hand-made one so far are kept as trained networks: wh
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import torch
 from gnas import distributed
 from gnas.compare.networks import Candidate, Training, make_row
 from gnas.data.benchmark import Benchmark
+from gnas.errors import Interrupted
 from gnas.run.folder import Run, copy_training
 from gnas.run.layout import TRAINED, list_networks, list_trainings, search_folder
 from gnas.run.leaderboard import Leaderboard
@@ -46,7 +48,7 @@ class Finalist:
     def from_record(record: Mapping[str, Any]) -> Finalist:
         """Read one of ``SearchResult.finalists``."""
         raced = RaceCandidate.from_dict(record["candidate"])
-        ends = tuple(map(int, record.get("training", {}).get("ends", ())))  # races from before have none
+        ends = tuple(map(int, record.get("training", {}).get("ends", ())))  # races of earlier versions have none
         entry = replace(as_entry(raced), ends=ends)
         return Finalist(entry, str(record["id"]), int(record["epochs"]), float(record["val_metric"]))
 
@@ -76,7 +78,7 @@ def pick_finalists(records: Sequence[Mapping[str, Any]]) -> list[Finalist]:
     return list(found.values())
 
 
-def best_hand_made(history: Sequence[Record], name: str, higher_is_better: bool) -> Candidate | None:
+def find_best_hand_made(history: Sequence[Record], name: str, higher_is_better: bool) -> Candidate | None:
     """The best candidate of a race that is the hand-made network of this name."""
     known: list[tuple[float, Candidate]] = []
     for record in history:
@@ -145,8 +147,18 @@ class LeaderKeeper:
         Leaderboard(self.benchmark.name, task.metric, tuple(rows)).save(self.run.path)
         self.kept = now
 
+    @contextlib.contextmanager
+    def kept_on_stop(self) -> Iterator[None]:
+        """Inside, a search runs. If it is stopped, the latest leaders are written, and the error says that they can be used."""
+        try:
+            yield
+        except Interrupted as error:
+            self.keep()
+            usable = "; the best networks so far can be used: gnas predict, gnas report" if self.kept else ""
+            raise Interrupted(f"{error}{usable}") from None
+
     def _keep_one(self, one: Finalist, config: TrainConfig) -> Record:
-        """Write the selected weights of a training that goes on, and its figures; returns these."""
+        """Write the best weights so far of an unfinished training, and its figures; returns the figures."""
         training = Training(self.benchmark, one.entry, config, self.seed, self.run.path)
         raced = Run(search_folder(self.run.path) / TRIALS / one.key)
         state, history = raced.load_state(), raced.history()

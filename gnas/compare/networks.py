@@ -233,7 +233,7 @@ def _make_job(group: Sequence[Training], runner: Runner) -> Job:
 
 
 def as_saved(config: TrainConfig) -> Record:
-    """A protocol as a file gives it back: with lists, not tuples."""
+    """A protocol as it is read from a file: with lists, not tuples."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(config).items()}
 
 

@@ -33,7 +33,7 @@ from gnas.run.folder import Run, plain_config
 from gnas.run.layout import RESULT, is_finished, strategy_folder
 from gnas.run.strategy_curves import Point, StrategyComparison, read_points
 from gnas.strategies import GraphNAS, SearchResult, SearchStrategy
-from gnas.strategies.base import SearchContext, SearchProblem, finished_search
+from gnas.strategies.base import SearchContext, SearchProblem, read_finished_search
 from gnas.strategies.evolution import Evolution
 from gnas.strategies.gradient import GradientSettings
 from gnas.strategies.race import Race
@@ -65,7 +65,7 @@ class SearchBudget:
     batch_size: int = 128
     lr: float = 1e-3
     precision: str = "tf32"
-    max_weights: int = 0  # where a strategy chooses widths; 0: as many as the heaviest network of the space has
+    max_weights: int = 0
 
     def __post_init__(self) -> None:
         for name in ("epochs", "trial_epochs", "derivations", "batch_size"):
@@ -244,7 +244,7 @@ def run_strategy(
 ) -> None:
     """Search, derive networks if the search did not train any, and write the points and the best network."""
     with run.part("search", run.config, resume=True) as part:
-        result = finished_search(part)
+        result = read_finished_search(part)
         if result is None:
             result = strategy.search(problem, replace(context, run=part))
             part.write_genotype(result.genotype)
@@ -267,7 +267,7 @@ def is_by_trials(result: SearchResult) -> bool:
 
 
 def as_points(name: str, seed: int, records: Sequence[Record], higher_is_better: bool) -> list[Point]:
-    """Records of trials as points, the best so far computed anew."""
+    """Records of trials as points; the best so far is computed from these records."""
     pick, points = max if higher_is_better else min, list[Point]()
     known: list[float] = []
     for number, record in enumerate(records, start=1):

@@ -61,17 +61,18 @@ def load(data: Any, *, y: Any = None, data_root: str | Path | None = None, seed:
         return load_named(data, data_root=data_root, seed=seed, **options)
     if isinstance(data, str) and is_dataset(data):
         return load_from_package(data, data_root=data_root, seed=seed, **options)
-    if isinstance(data, str) and not _is_path(data):
+    if isinstance(data, str) and not is_path(data):
         raise unknown_data(data)
     from gnas.data.own.load import load_own
 
     return load_own(data, y, seed=seed, **options)
 
 
-def _is_path(text: str) -> bool:
+def is_path(text: str) -> bool:
+    """Whether a file or folder of this name exists."""
     try:
         return bool(text.strip()) and Path(text).expanduser().exists()
-    except (OSError, RuntimeError):  # longer than a path may be, or the home of a user that does not exist
+    except (OSError, RuntimeError, ValueError):  # too long for a path, or the home of an unknown user
         return False
 
 

@@ -37,7 +37,7 @@ def cached_arrays(kind: str, key: str, make: Callable[[], Mapping[str, Array]]) 
     return arrays
 
 
-FEWEST_TEXTS = 1000  # fewer are computed anew: that takes a second
+FEWEST_TEXTS = 1000  # fewer are not stored: computing them again takes a second
 
 
 def cached_by_texts(

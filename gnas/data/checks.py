@@ -1,4 +1,4 @@
-"""What must hold before a training: an error line for what is wrong, a note for what is only odd."""
+"""Checks before a training: an error for what is wrong, a note for what is unusual."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from gnas.errors import InputError
 
 MEMORY, COLUMNS = "GNAS_MAX_MEMORY", "GNAS_MAX_COLUMNS"  # environment variables that replace the limits
 FREE_BYTES = 2**26  # every file may take so much
-MOST_GROWTH = 50  # a larger one so many times its size: compressed graphs have 1 to 10
+MOST_GROWTH = 50  # a larger one at most this many times its size: for compressed graphs the factor is 1 to 10
 MOST_BYTES = 16 * 2**30
 MOST_COLUMNS = 100_000
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

@@ -18,7 +18,7 @@ from gnas.run.folder import Run
 Record = dict[str, Any]
 Function = Callable[..., Any]
 
-# The only functions a job can call. Without this list, whoever can write an order could call any function.
+# The only functions a job can call. Without this list, an order could call any function.
 FUNCTIONS = (
     *("gnas.compare.networks.training_job", "gnas.compare.strategies.strategy_job", "gnas.paper.schedule.run_job"),
     *("gnas.strategies.searches.search_job", "gnas.strategies.trials.trial_job"),

@@ -49,11 +49,11 @@ class LocalProcesses:
 
     def __init__(self, count: int, gpus_per_job: float | None = None, device: str = "cpu") -> None:
         self.slots = self.width = count
-        visible = visible_gpus() if device.startswith("cuda") else []
+        visible = list_visible_gpus() if device.startswith("cuda") else []
         if ":" in device:  # only this GPU
             visible = visible[int(device.split(":")[1]) :][:1]
         self.gpus = share_gpus(count, gpus_per_job, visible) if visible or gpus_per_job else [()] * count
-        self.threads = threads_per_worker(count)
+        self.threads = count_threads(count)
         self._workers: dict[int, _Worker] = {}
         self._selector = selectors.DefaultSelector()
         self._looked = time.monotonic()
@@ -210,14 +210,14 @@ class _Worker:
         self.log.close()
 
 
-def threads_per_worker(count: int) -> int:
+def count_threads(count: int) -> int:
     """The share of the cores that each of ``count`` workers gets, at most what ``OMP_NUM_THREADS`` allows."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
     most = int(limit) if limit.isdigit() and int(limit) > 0 else available_cores()
     return max(1, min(available_cores() // count, most))
 
 
-def visible_gpus() -> list[str]:
+def list_visible_gpus() -> list[str]:
     """The GPUs this process sees, by the names that ``CUDA_VISIBLE_DEVICES`` uses."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:

@@ -14,7 +14,7 @@ from gnas.jobs.job import Job, Record
 
 MOST_THREADS = 4096
 BEAT_SECONDS = 5.0  # between two signs of life
-SILENT_SECONDS = 60.0  # a worker that is silent for so long was stopped, or hangs: it is replaced
+SILENT_SECONDS = 60.0  # a worker that sends nothing for this time was stopped, or hangs: it is replaced
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Stopped:
-    """The worker was asked to stop; the job's state is saved."""
+    """The worker has stopped on request; the job's state is saved."""
 
     kind: ClassVar[str] = "stopped"
     text: str

@@ -60,7 +60,7 @@ class RayTasks:
         )
         self._threads = max(1, int(cpus_per_job))
         self._running: dict[Any, int] = {}
-        self._silent: dict[Any, float] = {}  # seconds since each job that has begun last sent something
+        self._silent: dict[Any, float] = {}  # for each job that has started: seconds since its last message
         self._processes: dict[Any, int] = {}  # of jobs on this machine
         self._looked = time.monotonic()
 
@@ -106,7 +106,7 @@ class RayTasks:
             receive(key, Died(f"its worker sent an {error}"))
 
     def _end_silent(self, receive: Receive) -> None:
-        """Give up jobs whose workers give no sign of life any more. Those that have not begun wait for a machine."""
+        """Give up jobs whose workers send nothing any more. Jobs that have not started wait for a machine."""
         now, before = time.monotonic(), self._looked
         self._looked = now
         passed = min(now - before, BEAT_SECONDS)  # this process itself may have been stopped, and read nothing
@@ -133,7 +133,7 @@ class RayTasks:
 
 
 def print_stream(line: str) -> Iterator[str]:
-    """The order of one job inside a Ray worker: yields its messages as they come."""
+    """The order of one job inside a Ray worker: yields each message when it arrives."""
     lines: queue.Queue[str | None] = queue.Queue()
 
     def work() -> None:
@@ -169,12 +169,12 @@ def _first_line(error: Exception) -> str:
 # -- the cluster ------------------------------------------------------------------------------------------------------
 
 # Ray itself waits for minutes where nobody answers, and ends the process if its head is gone. So an address is tried before
-# it is joined, and the head is asked now and then whether it still lives.
+# it is joined, and now and then the head is called to see whether it still answers.
 LOWEST = (2, 52)  # the first version with tokens: without them any user of a machine can run code in its clusters
 CONNECT_SECONDS = 5.0  # for the head to accept a connection
 JOIN_SECONDS = 45.0  # for a cluster to accept a driver
 CHECK_SECONDS = 5.0  # between two questions whether the head lives
-LOST_SECONDS = 20.0  # a head that does not answer for so long is gone
+LOST_SECONDS = 20.0  # a head that does not answer for this time is gone
 QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # Ray's switch for listening on 127.0.0.1 alone
 _PROBE = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, configure_logging=False); print('joined')"
@@ -225,7 +225,7 @@ class Cluster:
         alive: dict[str, bool] = {}
 
         def ask() -> None:
-            with contextlib.suppress(Exception):  # the head may go at this moment; then the next check says so
+            with contextlib.suppress(Exception):  # the head may end at this moment; then the next check fails
                 alive.update((node["NodeID"], node["Alive"]) for node in self.ray.nodes())
 
         asking = threading.Thread(target=ask, daemon=True)  # Ray waits for a minute

@@ -1,4 +1,4 @@
-"""Performing one job: in this process with live values, or in a worker from an order. How it ends is a message."""
+"""Performs one job: in this process with live values, or in a worker from an order. A message says how it ended."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Send = Callable[[Message], None]
 StopCheck = Callable[[], bool]
 PUSH_SECONDS = 30.0  # between two pushes of a job's folder: at most so much is lost with a worker and its disk
 LOCK_SECONDS = 60.0  # a worker whose driver was killed saves its state before it releases the folder
-QUIET_SECONDS = 7 * 86400.0  # a temporary folder of another machine that did not change for so long is left over
+QUIET_SECONDS = 7 * 86400.0  # a temporary folder of another machine that has not changed for this time is left over
 _DATA: dict[str, Any] = {}  # data of the last order of this worker, by its description
 _PREFIX = "gnas-job-"
 _NAME = re.compile(_PREFIX + r"((?P<machine>[0-9a-f]{16})-)?(?P<pid>\d{1,9})-((?P<started>\d+)-)?\w+")
@@ -69,7 +69,7 @@ def perform_here(
 
 
 def perform_order(order: Order, send: Send, should_stop: StopCheck) -> None:
-    """Do the job of an order in a worker. Every way it can end is a message."""
+    """Do the job of an order in a worker. However it ends, a message says so."""
     send(Started(os.getpid(), platform.node()))
     try:
         with warnings.catch_warnings():
@@ -105,7 +105,7 @@ def _perform_order(order: Order, send: Send, should_stop: StopCheck) -> Any:
 
 
 def load_arguments(arguments: Mapping[str, Any], find_file: Callable[[str], Path]) -> dict[str, Any]:
-    """The arguments of an order. Data that the last order had, too, stays as it is, with its graphs on the device.
+    """The arguments of an order. Data that the last order had too is used again, with its graphs on the device.
 
     Files of graphs are named by their content: the same names are the same data.
     """

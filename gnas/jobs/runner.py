@@ -1,4 +1,4 @@
-"""Giving jobs to workers, again if a worker dies, and passing on their results as they come."""
+"""Gives jobs to workers, again if a worker dies, and passes on each result when it arrives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gnas.run.layout import JOBS
 from gnas.training.loop import add_labels
 
 RETRIES = 3
-MOVES = 20  # so many machines of a job may go
+MOVES = 20  # machines that a job may lose
 PAUSE = 0.2  # seconds between two checks whether to stop
 SHARED = JOBS  # the sub-folder of a run for graphs that jobs share, and for the log
 WEIGHTS = "start.safetensors"  # the weights a network has when it is sent to a worker
@@ -356,7 +356,7 @@ class Pool(Protocol):
         ...
 
     def wait(self, seconds: float, receive: Receive) -> None:
-        """Pass on messages; wait so long for the first."""
+        """Pass on messages; wait at most ``seconds`` for the first."""
         ...
 
     def stop(self) -> None:

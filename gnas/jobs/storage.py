@@ -26,7 +26,7 @@ from gnas.run.layout import CONFIG, JOBS, LEASE, RESULT, SHARED_GRAPHS
 
 PART = ".part-"
 SETTLE_SECONDS = 0.5  # between writing a lease and reading who has written it
-IDLE_SECONDS = 30.0  # a connection that was not used for so long is made anew: servers close them without a word
+IDLE_SECONDS = 30.0  # a connection that was idle for this time is opened again: servers close it without notice
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -263,5 +263,5 @@ def _version(file: Path) -> tuple[int, int]:
 
 
 def _push_order(name: str) -> tuple[int, Any]:
-    """Settings and history first, a result last: a checkpoint is never there before the records it knows of."""
+    """Settings and history first, a result last: a checkpoint never arrives before the records that it counts."""
     return (0 if name == CONFIG else 1 if name.endswith(".jsonl") else 3 if name == RESULT else 2), name

@@ -80,7 +80,7 @@ def _places(
     tl.store(back_out + place, tl.where(real, tl.load(back + row) + first, place), mask=here)
 
 
-def layout(
+def build_layout(
     ids: Tensor,
     node_size: Tensor,
     edge_size: Tensor,

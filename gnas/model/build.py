@@ -36,7 +36,7 @@ def build_network(
         operations: Classes of your own operations by name, if a genotype uses any.
         options: Further arguments of :class:`Network`, for genotypes only.
 
-    >>> build_network(gap.zoo("gcn", 4), task, channels=32)  # doctest: +SKIP
+    >>> build_network(gap.approximate("gcn", 4), task, channels=32)  # doctest: +SKIP
     """
     build = BUILDERS[choose(architecture.kind, BUILDERS, "kind of architecture")]
     return build(architecture, task, channels=channels, dropout=dropout, operations=operations, **options)

@@ -18,11 +18,9 @@ from gnas.arch.space import SpaceLink
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.kernels import fused
-from gnas.model.edges import Edges
-from gnas.model.feed_forward import FeedForward
+from gnas.model.edges import EdgeInputs, Edges, Relation
 from gnas.model.operations import MESSAGE_TYPES
-from gnas.model.relation import EdgeInputs, Relation
-from gnas.model.stacked import BatchNorm, StackedBatchNorm, StackedLinear
+from gnas.model.stacked import BatchNorm, StackedBatchNorm, StackedLinear, as_stack
 from gnas.model.stage import CellConfig, Slot, Stage
 
 
@@ -105,7 +103,7 @@ class Cell(nn.Module):
         return out, self._updated(e if related is None else related.e, related)
 
     def _fuse(self, branches: list[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-        """The linear maps of the outputs, ``[1, nodes, channels]``, and ``x`` for whoever else reads it."""
+        """The linear maps of the outputs, ``[1, nodes, channels]``, and ``x`` for the other functions that read it."""
         second = self.fuse_second
         if fused.joins(*branches):
             apart = self.config.fusion == "concat" and len(branches) <= 2
@@ -123,7 +121,7 @@ class Cell(nn.Module):
         return out if second is None else second(out), x
 
     def _relate(self, x: Tensor, batch: GraphBatch, edges: Edges | None, e: Tensor | None) -> tuple[EdgeInputs, Tensor]:
-        """What the messages read of the edges, and ``x`` for whoever else reads it."""
+        """What the messages read of the edges, and ``x`` for the other functions that read it."""
         edges, r = Edges.of(batch) if edges is None else edges, None
         if self.relation is not None:
             r, x, e = self.relation(x, edges, e)
@@ -217,3 +215,31 @@ def _group(slots: Sequence[Slot], level: Callable[[int], int]) -> list[list[Slot
         rank[slot.target] = max(rank.get(slot.target, 0), moment + 1)
         groups.setdefault((level(slot.target), moment), []).append(slot)
     return [groups[key] for key in sorted(groups)]
+
+
+class FeedForward(nn.Module):
+    r"""Two linear layers, residual and norm after them: :math:`\mathrm{BN}(h + W_2\,\mathrm{ReLU}(W_1 h))`, as in GNN+.
+
+    The hidden layer is twice as wide. Dropout acts after each of the two layers.
+    """
+
+    def __init__(self, channels: int, dropout: float, norm: bool) -> None:
+        super().__init__()
+        self.first = nn.Linear(channels, 2 * channels)
+        self.second = nn.Linear(2 * channels, channels)
+        self.norm = BatchNorm(channels) if norm else None
+        self.dropout = dropout
+
+    def forward(self, h: Tensor, mask: Tensor | None, drops: tuple[fused.Drop, ...] = ()) -> Tensor:
+        """``drops``: dropout after each of the two, if it was drawn already."""
+        if fused.joins(h):
+            rate = self.dropout if self.training else 0.0
+            maps = (as_stack(self.first), as_stack(self.second))
+            out = fused.feed_forward(h[None], *maps, drops or fused.draw_drops(rate, 2, h)).squeeze(0)
+        else:
+            hidden = self._dropped(F.relu(self.first(h)))
+            out = h + self._dropped(self.second(hidden))
+        return out if self.norm is None else self.norm(out, mask)
+
+    def _dropped(self, h: Tensor) -> Tensor:
+        return F.dropout(h, self.dropout, self.training) if self.dropout else h

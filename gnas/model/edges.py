@@ -1,14 +1,24 @@
-"""The edges of a batch as rows of a tensor: what an edge reads at its ends, and what a node receives from its edges."""
+"""The edges of a batch as rows of a tensor: what an edge reads at its ends, its relation, and what its receiver gathers.
+
+Rows of edges fill the memory: the backward pass computes large ones again (``run_checkpointed``).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from gnas.graph import GraphBatch, Neighbors
+from gnas.kernels import fused
 from gnas.kernels.aggregate import aggregate
+from gnas.model.stacked import apply_through
+
+LARGE = 2**26  # bytes of one row for each edge: 260,000 edges with 64 channels
 
 
 @dataclass(frozen=True)
@@ -55,3 +65,57 @@ class Edges:
         if h.device.type == "cpu" and self.mask is None:
             return h.index_select(0, ends.source)
         return aggregate(h, ends, "sum")
+
+
+@dataclass(frozen=True)
+class EdgeInputs:
+    """What the messages of a cell read of the edges."""
+
+    edges: Edges
+    r: Tensor | None = None  # [edges, channels]: the relation, if a message or the edge state needs it
+    e: Tensor | None = None  # [edges, channels], or [1, channels] if all edges are alike: the state of the edges
+
+    def relation(self) -> Tensor:
+        """``r``, for messages that need it."""
+        assert self.r is not None
+        return self.r
+
+
+class Relation(nn.Module):
+    r"""The relation of a cell: :math:`r_{ij} = A x_i + B x_j + C e_{ij}`, where i receives and j sends.
+
+    It is computed once per cell, from the cell's input; every gate and attention of the cell reads it.
+    """
+
+    def __init__(self, channels: int, edge_state: bool) -> None:
+        super().__init__()
+        self.nodes = nn.Linear(channels, 2 * channels)  # A and B in one product
+        self.edges = nn.Linear(channels, channels, bias=False) if edge_state else None
+
+    def forward(self, x: Tensor, edges: Edges, e: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+        """``r``, and ``x`` and ``e`` for the other functions that read them."""
+        if self.edges is not None and e is not None and edges.have(e) and fused.joins(x, e):
+            both, x = apply_through(self.nodes, x, fused.Around())
+            r, e = apply_through(self.edges, e, fused.Around(ends=both, neighbors=edges.neighbors))
+            return r, x, e
+        receiver, sender = self.nodes(x).chunk(2, dim=1)
+        r = edges.at_targets(receiver) + edges.at_sources(sender)
+        return r if self.edges is None or e is None else r + self.edges(e), x, e
+
+
+def is_large(edges: Edges, like: Tensor) -> bool:
+    """Whether one row for each edge, as wide as the rows of ``like``, takes so much that it is not kept.
+
+    A compiler chooses by itself what to compute again.
+    """
+    if not torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return False
+    return edges.neighbors.source.numel() * like.size(-1) * like.element_size() >= LARGE
+
+
+def run_checkpointed(function: Callable[..., Tensor], *arguments: Any) -> Tensor:
+    """``function(*arguments)``, of which only the arguments are kept: the backward pass calls it again.
+
+    The results are the same bits. The function must not draw random numbers or change buffers.
+    """
+    return cast(Tensor, checkpoint(function, *arguments, use_reentrant=False, preserve_rng_state=False))

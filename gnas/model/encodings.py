@@ -28,7 +28,7 @@ DENSE_NODES = 512  # larger graphs are computed with sparse products
 LAPLACIAN_NODES = 3000  # all eigenvectors of a graph of this size take half a minute
 WALK_PRODUCTS = 10**11  # of nodes, edges and steps: several minutes
 _BLOCK = 2**19  # entries of a block of matrices: small enough for the caches of a CPU
-_TIES = 1e-6  # far above the noise of float64, far below what float32 tells apart in an eigenvector of one eigenvalue
+_TIES = 1e-6  # far above the noise of float64, far below the differences that float32 shows in an eigenvector of one eigenvalue
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def check_sizes(nodes: Tensor, edges: Tensor, task: Task) -> None:
 
 
 def walks_fit(nodes: Tensor, edges: Tensor, steps: int) -> bool:
-    """Whether walks of so many steps can be computed on every graph."""
+    """Whether walks of this length can be computed on every graph."""
     large = nodes > DENSE_NODES
     products = nodes[large].double() * edges[large].double() * steps
     return not products.numel() or float(products.max()) <= WALK_PRODUCTS

@@ -1,6 +1,6 @@
 """A network as readable code: plain layers, one attribute per operation of a cell.
 
-``module_source`` writes the module. ``export_weights`` has the weights of the network under the names of the module.
+``write_module`` writes the module. ``export_weights`` has the weights of the network under the names of the module.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from gnas.model.class_code import ClassCode
 from gnas.model.export_input import InputCode
 from gnas.model.export_template import BODY, HEAD
 from gnas.model.head import EachHead, Head
-from gnas.model.network import GraphModule, Network
+from gnas.model.network import TELEPORT, GraphModule, Network
 from gnas.model.operations import MESSAGE_TYPES, OPERATIONS, Operation, find_variant
-from gnas.model.propagation import TELEPORT
 from gnas.model.stage import CellConfig
 from gnas.model.task import Task
 
@@ -35,7 +34,7 @@ DECLARED = ("export_code", "forward", "__init__")
 JINJA = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, keep_trailing_newline=True)
 
 
-def module_source(network: Exportable, about: str) -> str:
+def write_module(network: Exportable, about: str) -> str:
     """The text of the module; ``about`` is its first line."""
     as_exportable(network)
     task, given = network.task, InputCode.of(network)
@@ -61,14 +60,14 @@ def module_source(network: Exportable, about: str) -> str:
         output=_output(task),
     )
     head = JINJA.from_string(HEAD).render(
-        given=given, about=safe_text(about), imports=_imports(body), constants=_constants(task, given)
+        given=given, about=escape_text(about), imports=_imports(body), constants=_constants(task, given)
     )
     return head + body
 
 
 def _cell_parts(network: Network) -> dict[str, Any]:
     """What the template needs of a network of cells."""
-    config, stack = cells_of(network)[0].config, _cell_names(network)
+    config, stack = list_cells(network)[0].config, _cell_names(network)
     bare, codes = find_variant(network.genotype.variant).bare, _codes(network)
     classes = {name: _cell(name, network, place, codes) for place, name in reversed(list(enumerate(stack)))}
     return {
@@ -119,7 +118,7 @@ def as_exportable(model: GraphModule) -> Exportable:
         return model
     if not isinstance(model, Network):
         raise InputError(f"a network of the class {type(model).__name__} cannot be exported; predict with gnas")
-    used = {computed_operation(k.operation, cell.config) for cell, k in _links(model)}
+    used = {find_computed_operation(k.operation, cell.config) for cell, k in _links(model)}
     missing = sorted(used - set(_codes(model)))
     if missing:
         raise InputError(
@@ -129,20 +128,20 @@ def as_exportable(model: GraphModule) -> Exportable:
     return model
 
 
-def computed_operation(operation: str, config: CellConfig) -> str:
+def find_computed_operation(operation: str, config: CellConfig) -> str:
     """The operation that a network computes: where edges have no state, ``sum(edge)`` is ``sum``."""
     return join_operation(split_operation(operation)[0], config.message(operation))
 
 
 def attribute_name(operation: str, target: int, config: CellConfig) -> str:
     """The attribute of a cell that holds the operation into a node, such as ``mean_gated_4``."""
-    words = re.findall("[a-z0-9_]+", computed_operation(operation, config))
+    words = re.findall("[a-z0-9_]+", find_computed_operation(operation, config))
     return "_".join((*words, str(target)))
 
 
 def _links(network: Network) -> list[tuple[Cell, Link]]:
     """The links that reach an output, with their cells."""
-    pairs = zip(cells_of(network), network.genotype, strict=True)
+    pairs = zip(list_cells(network), network.genotype, strict=True)
     return [(cell, link) for cell, genotype in pairs for link in _live(genotype)]
 
 
@@ -155,7 +154,7 @@ def _codes(network: Network) -> dict[str, Code]:
         if made is not None and issubclass(made, Operation) and _declares_code(made):
             code = made.export_code(kind)
             codes |= {} if code is None else {name: code}
-    for name in sorted({computed_operation(link.operation, cell.config) for cell, link in _links(network)}):
+    for name in sorted({find_computed_operation(link.operation, cell.config) for cell, link in _links(network)}):
         aggregator, message = split_operation(name)
         if message != PLAIN:
             codes[name] = MESSAGE_TYPES[message].export_code(aggregator, network.channels)
@@ -166,8 +165,8 @@ def _plain_types(network: Network) -> dict[str, type[nn.Module]]:
     """The class of each operation without a message that reaches an output."""
     used = {link.operation for _, link in _links(network)}
     return {
-        computed_operation(name, cell.config): type(module)
-        for cell in cells_of(network)
+        find_computed_operation(name, cell.config): type(module)
+        for cell in list_cells(network)
         for stage in cell.in_order()
         for name, module in stage.kinds.items()
         if name in used
@@ -180,12 +179,12 @@ def _declares_code(made: type[Operation]) -> bool:
     return home["export_code"] == min(home.values())
 
 
-def cells_of(network: Network) -> list[Cell]:
+def list_cells(network: Network) -> list[Cell]:
     """The cells in order."""
     return [cell for cell in network.cells if isinstance(cell, Cell)]
 
 
-def safe_text(text: str) -> str:
+def escape_text(text: str) -> str:
     """One line that is safe in a docstring and in Markdown: without quotes, backslashes and control characters."""
     clean = "".join(c if c.isprintable() and c not in '"\\`|<>' else " " for c in text)
     return " ".join(clean.encode(errors="replace").decode().split())[:200]
@@ -277,7 +276,7 @@ def _cell_names(network: Network) -> list[str]:
 
 
 def _cell(name: str, network: Network, place: int, codes: Mapping[str, Code]) -> ClassCode:
-    cell, genotype = cells_of(network)[place], network.genotype[place]
+    cell, genotype = list_cells(network)[place], network.genotype[place]
     config = cell.config
     layers = ["self.relation = Relation(channels)"] if cell.relation is not None else []
     reads_state = config.edge_state and (cell.relation is not None or bool(cell.messages))
@@ -287,7 +286,7 @@ def _cell(name: str, network: Network, place: int, codes: Mapping[str, Code]) ->
     for link in _live(genotype):
         source, node = values[link.source], f"h{link.target}"
         operation, attribute = (
-            computed_operation(link.operation, config),
+            find_computed_operation(link.operation, config),
             attribute_name(link.operation, link.target, config),
         )
         code = codes[operation]

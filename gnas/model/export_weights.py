@@ -7,13 +7,13 @@ from torch import Tensor, nn
 from gnas.model.baselines.base import Baseline
 from gnas.model.cell import Cell
 from gnas.model.encoder import EdgeEncoder, Encoder
-from gnas.model.export_code import as_exportable, attribute_name, cells_of
+from gnas.model.export_code import as_exportable, attribute_name, list_cells
 from gnas.model.head import EachHead
 from gnas.model.network import GraphModule
 from gnas.model.stacked import StackedBatchNorm, StackedLinear
 
 
-def exported_views(model: GraphModule) -> dict[str, Tensor]:
+def view_exported(model: GraphModule) -> dict[str, Tensor]:
     """The weights of a network as views, with the names and shapes of the exported module.
 
     A stack of layers has one slice per operation; the module has one plain layer per operation.
@@ -28,7 +28,7 @@ def exported_views(model: GraphModule) -> dict[str, Tensor]:
         for number, layer in enumerate(network.layers, start=1):
             found |= _layer(layer, f"layer_{number}.{'linear.' if isinstance(layer, nn.Linear) else ''}")
     else:
-        for number, cell in enumerate(cells_of(network), start=1):
+        for number, cell in enumerate(list_cells(network), start=1):
             found |= _cell(cell, f"cell_{number}.")
     step = 1 if isinstance(network.head, EachHead) else 2  # a ReLU is between two layers of an exported MLP
     for number, layer in enumerate(network.head.layers):

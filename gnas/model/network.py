@@ -14,7 +14,8 @@ from gnas.arch.architecture import Architecture
 from gnas.arch.gap import genotype as genotype_from_formula
 from gnas.arch.genotype import CellGenotype, Genotype
 from gnas.errors import InputError
-from gnas.graph import GraphBatch
+from gnas.graph import GraphBatch, Neighbors
+from gnas.kernels.aggregate import convolve
 from gnas.model.cell import Cell
 from gnas.model.edges import Edges
 from gnas.model.encoder import EdgeEncoder, Encoder
@@ -22,12 +23,13 @@ from gnas.model.encodings import with_encodings
 from gnas.model.head import Head
 from gnas.model.operations import find_variant
 from gnas.model.plan import NetworkPlan
-from gnas.model.propagation import propagate
 from gnas.model.stage import CellConfig, OperationTypes
 from gnas.model.task import Task
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+TELEPORT = 0.1  # share of its own output that a node keeps in every step of a propagation
 
 
 class GraphModule(nn.Module):
@@ -107,6 +109,17 @@ class CellModule(GraphModule):
         return propagate(self.head(h, batch), batch.neighbors, self.plan.stack.propagation)
 
 
+def propagate(out: Tensor, neighbors: Neighbors, steps: int) -> Tensor:
+    r""":math:`Z \leftarrow (1 - t)\, \hat{A} Z + t H`, ``steps`` times from :math:`Z = H`: PyG's ``APPNP(steps, alpha=t)``.
+
+    Gasteiger, Bojchevski and Günnemann, Predict then Propagate: Graph Neural Networks meet Personalized PageRank, ICLR 2019.
+    """
+    spread = out
+    for _ in range(steps):
+        spread = (1 - TELEPORT) * convolve(spread, neighbors) + TELEPORT * out
+    return spread
+
+
 class Network(CellModule):
     """An architecture as an ordinary ``nn.Module``: encoder, one cell for each entry of the genotype, head.
 
@@ -123,7 +136,7 @@ class Network(CellModule):
         dropout: The dropout rate, after every cell.
         operations: Your own operations by name.
 
-    >>> network = gnas.Network(gnas.gap.zoo("gin", num_cells=2), data.task, channels=16)
+    >>> network = gnas.Network(gnas.gap.approximate("gin", num_cells=2), data.task, channels=16)
     >>> network(data.test[0].x, data.test[0].edge_index).shape[1]
     4
     """

@@ -46,7 +46,7 @@ def apply_linear(linear: nn.Linear, h: Tensor, around: fused.Around) -> Tensor:
 
 
 def apply_through(linear: nn.Linear, h: Tensor, around: fused.Around) -> tuple[Tensor, Tensor]:
-    """The same, and ``h`` for whoever else reads it (``fused.linear_through``)."""
+    """The same, and ``h`` for the other functions that read it (``fused.linear_through``)."""
     out, h = fused.linear_through([h[None]], *as_stack(linear), around)
     return out.squeeze(0), h.squeeze(0)
 
@@ -71,7 +71,7 @@ class StackedBatchNorm(nn.Module):
         self.register_buffer("running_mean", torch.zeros(count, 1, channels))
         self.register_buffer("running_var", torch.ones(count, 1, channels))
         self.register_buffer(
-            "tickets", torch.zeros(fused.tickets(count, channels), dtype=torch.int32), persistent=False
+            "tickets", torch.zeros(fused.count_tickets(count, channels), dtype=torch.int32), persistent=False
         )
 
     def forward(self, h: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -15,6 +15,7 @@ from gnas.arch.operation import PLAIN, split_operation
 from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels import fused
+from gnas.model.edges import EdgeInputs, is_large, run_checkpointed
 from gnas.model.operations import (
     MESSAGE_TYPES,
     OPERATIONS,
@@ -30,8 +31,6 @@ from gnas.model.operations import (
 )
 from gnas.model.operations.messages import Message
 from gnas.model.operations.reduction import Wanted
-from gnas.model.recompute import is_large, run_checkpointed
-from gnas.model.relation import EdgeInputs
 from gnas.model.stacked import StackedBatchNorm, StackedLinear
 from gnas.plugins import resolve_plugin
 

@@ -169,7 +169,7 @@ class Task:
         With several processes this is the share of one process. ``total`` sums counts over the processes, so that their losses
         add up to the loss of the whole batch.
         """
-        y, mask = self._targets(batch)
+        y, mask = self.known_targets(batch)
         out = out if out.dtype == torch.float64 else out.float()
         if self.kind == "regression":
             return masked_mean(error_losses(self.loss, out - self._standardised(y)), mask, total)
@@ -191,7 +191,7 @@ class Task:
 
     def statistics(self, out: Tensor, batch: GraphBatch, loss: Tensor) -> Tensor:
         """Additive statistics of one batch: loss, count, metric parts, per-batch metric, batches. See ``summary``."""
-        y, mask = self._targets(batch)
+        y, mask = self.known_targets(batch)
         count = mask.sum()
         parts = self._metric_parts(out, y, mask, count)
         here = self._metric(parts)
@@ -245,9 +245,6 @@ class Task:
 
     def known_targets(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """Targets ``[rows]`` (classes) or ``[rows, targets]``, and a float of 1 for each entry that counts."""
-        return self._targets(batch)
-
-    def _targets(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         if batch.y is None:
             raise InputError("this batch has no targets y; a loss or a metric needs them")
         y, keep = batch.y, batch.target_mask

@@ -118,21 +118,21 @@ def plan_runs(request: Request) -> list[PaperRun]:
     """Every requested run once, in the order in which they are done: after the runs that it needs."""
     found: dict[str, PaperRun] = {}
     for item in request.items:
-        for run in runs_of(item, request):
+        for run in list_item_runs(item, request):
             found.setdefault(run.key, run)
     return list(found.values())
 
 
-def runs_of(item: str, request: Request) -> Iterator[PaperRun]:
+def list_item_runs(item: str, request: Request) -> Iterator[PaperRun]:
     """The runs one table or figure needs."""
     if item == "table-datasets":
         named = [name for name in DATASETS if not request.datasets or name in request.datasets]
         yield from (DataRun(request.scale.sources[name]) for name in named)
     elif item == "table-depth":
-        yield from depth_runs(request)
+        yield from list_depth_runs(request)
     elif item == "figure-depth":
-        yield from depth_runs(request)
-        yield from deep_runs(request)
+        yield from list_depth_runs(request)
+        yield from list_deep_runs(request)
     elif item == "table-strategies":
         if request.includes("zinc", "gnas", SEARCHED_DEPTH):
             yield strategies_run(request)
@@ -169,14 +169,14 @@ def list_depths(request: Request) -> list[int]:
     return [depth for depth in request.scale.grid if not request.depths or depth in request.depths]
 
 
-def depth_runs(request: Request) -> Iterator[DepthRun]:
+def list_depth_runs(request: Request) -> Iterator[DepthRun]:
     """Algorithm 1 from every depth of the grid. ZINC alone, as in the paper."""
     if request.includes("zinc", "gnas"):
         for depth in list_depths(request):
             yield DepthRun(request.scale.sources["zinc"], depth, 0, request.scale, request.changes)
 
 
-def deep_runs(request: Request) -> Iterator[TrainRun]:
+def list_deep_runs(request: Request) -> Iterator[TrainRun]:
     """Hand-made networks of every depth of the grid."""
     for model in HAND_MADE[1:]:
         if request.includes("zinc", model):

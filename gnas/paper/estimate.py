@@ -68,7 +68,7 @@ class Estimator:
         return self.machine.epoch_seconds(kind, work, batch, max(cells, 1), channels, seeds)
 
     def _measure_ratios(self, runs: Iterable[PaperRun]) -> Mapping[tuple[str, str], float]:
-        """Measured over predicted seconds, for each kind of which a run is finished on such a device."""
+        """Measured over predicted seconds, for each kind of run that is finished on a device of this type."""
         found: dict[tuple[str, str], list[tuple[float, float]]] = {}
         for run in runs:
             seconds = self._seconds(run)

@@ -61,14 +61,14 @@ class Line:
         if self.difference is None:
             return None
         higher = higher_is_better(self.entry.metric_name)
-        gain = round(self.difference, printed_digits(self.entry.metric_name))
+        gain = round(self.difference, count_printed_digits(self.entry.metric_name))
         return gain >= 0 if higher else gain <= 0
 
 
 NOT_RUN = "not run"
 
 
-def printed_digits(metric: str) -> int:
+def count_printed_digits(metric: str) -> int:
     """Digits of a metric in the paper's tables."""
     return 2 if higher_is_better(metric) else 3
 
@@ -83,7 +83,7 @@ def summarise_run(
 ) -> tuple[LineResult | None, str]:
     """The figures of the network for a run, and what is missing."""
     reasons = [failed[one.key] for one in (run, run.of) if one is not None and one.key in failed]
-    networks = eligible_networks(run, results)
+    networks = list_eligible_networks(run, results)
     complete = [one for one in networks if set(run.seeds) <= set(one.results)]
     pool = complete or networks
     if not pool:
@@ -95,7 +95,7 @@ def summarise_run(
     return summarise_network(best, run.seeds, len(pool)), "; ".join(state)
 
 
-def eligible_networks(run: TrainRun, results: Results) -> list[TrainedNetwork]:
+def list_eligible_networks(run: TrainRun, results: Results) -> list[TrainedNetwork]:
     """Trained networks that can stand in the line of a run: searched ones have no more weights than the paper's."""
     networks = results.list_networks(run)
     if run.of is None or not run.budget:
@@ -145,7 +145,7 @@ def select_genotypes(request: Request, results: Results) -> dict[str, Genotype]:
 
 def _select_genotype(dataset: str, request: Request, results: Results) -> Genotype | None:
     run = train_run(gnas_entry(dataset, SEARCHED_DEPTH), request)
-    complete = [one for one in eligible_networks(run, results) if set(run.seeds) <= set(one.results)]
+    complete = [one for one in list_eligible_networks(run, results) if set(run.seeds) <= set(one.results)]
     if complete:
         best = choose_network(complete, METRICS[dataset]).architecture
         return best if isinstance(best, Genotype) else None

@@ -18,8 +18,8 @@ from gnas.paper.catalogue import (
     FIGURES,
     ITEMS,
     Request,
-    depth_runs,
     hand_made_run,
+    list_depth_runs,
     list_depths,
     list_entries,
     search_run,
@@ -40,7 +40,7 @@ from gnas.report.axes import (
 )
 from gnas.report.draw import save_drawing
 from gnas.report.palette import FAINT, LIGHT, SERIES
-from gnas.report.trajectories import draw_operation_counts
+from gnas.report.trajectories import fill_operation_counts
 from gnas.run.words import describe_direction, label_metric
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _operations(request: Request, results: Results) -> tuple[Figure, str] | None
     genotypes = select_genotypes(request, results)
     if not genotypes:
         return None
-    figure = plots.operation_distribution({_name(name, request): one for name, one in genotypes.items()})
+    figure = plots.draw_operations({_name(name, request): one for name, one in genotypes.items()})
     figure.set_size_inches(9.5, 3.4)
     return figure, "How often each operation was chosen: filters on levels 1 and 3, aggregators on level 2."
 
@@ -183,8 +183,8 @@ def _operations(request: Request, results: Results) -> tuple[Figure, str] | None
 
 
 def _depth(request: Request, results: Results) -> tuple[Figure, str] | None:
-    found = found_depths(request, results)
-    curves = {name: points for name, points in metric_curves(request, results).items() if points}
+    found = collect_depths(request, results)
+    curves = {name: points for name, points in collect_curves(request, results).items() if points}
     if not any(found) and not curves:
         return None
     figure, (left, right) = new_figure(1, 2, width=9.5, height=3.4)
@@ -196,10 +196,10 @@ def _depth(request: Request, results: Results) -> tuple[Figure, str] | None:
     )
 
 
-def found_depths(request: Request, results: Results) -> tuple[dict[int, int], dict[int, int]]:
+def collect_depths(request: Request, results: Results) -> tuple[dict[int, int], dict[int, int]]:
     """By initial depth: the depth of the first search, and the depth Algorithm 1 ends with."""
     first, last = {}, {}
-    for run in depth_runs(request):
+    for run in list_depth_runs(request):
         depth, one = results.find_first_depth(run), results.find_search(run)
         if depth is not None:
             first[run.start] = depth
@@ -208,7 +208,7 @@ def found_depths(request: Request, results: Results) -> tuple[dict[int, int], di
     return first, last
 
 
-def metric_curves(request: Request, results: Results) -> dict[str, dict[int, tuple[float, float]]]:
+def collect_curves(request: Request, results: Results) -> dict[str, dict[int, tuple[float, float]]]:
     """Test metric and its standard deviation by network and depth."""
     curves: dict[str, dict[int, tuple[float, float]]] = {"GNAS": {}}
     for entry in list_entries("table-zinc", request):
@@ -288,7 +288,7 @@ def _collapse(request: Request, results: Results) -> tuple[Figure, str] | None:
     for place, (strategy, dataset) in enumerate((s, d) for s in ROWS for d in named):
         panel = axes[place]
         if (dataset, strategy) in histories:
-            handles, names = draw_operation_counts(panel, histories[dataset, strategy])
+            handles, names = fill_operation_counts(panel, histories[dataset, strategy])
         else:
             _not_run(panel)
         if place < len(named):

@@ -85,7 +85,7 @@ def perform_runs(
             run = missing[outcome.number]
             progress.note(run, outcome)
             if archive is not None and outcome.error is None:
-                add_runs(archive, results.places[0], folders_of(run, results))
+                add_runs(archive, results.places[0], list_written_folders(run, results))
             if on_run is not None:
                 on_run(run)
             _free_memory(runner)
@@ -111,7 +111,7 @@ def make_jobs(
     out, *places = results.places
     jobs = []
     for run in runs:
-        reads, also = folders_read(run), folders_also_written(run)
+        reads, also = list_read_folders(run), list_other_folders(run)
         if runner.storage is not None:  # its worker sees nothing but its own folders
             for name in (run.folder, *reads, *also):
                 for folder in results.run_folders(name):
@@ -140,20 +140,20 @@ def open_results(root: Path, places: tuple[str, ...]) -> Results:
     return Results([root, *map(Path, places)])
 
 
-def folders_read(run: PaperRun) -> tuple[str, ...]:
+def list_read_folders(run: PaperRun) -> tuple[str, ...]:
     """Folders of other runs that a run reads: the search whose result it trains."""
     is_other = isinstance(run, TrainRun) and run.of is not None and run.of.folder != run.folder
     return (run.of.folder,) if is_other else ()  # type: ignore[union-attr]
 
 
-def folders_also_written(run: PaperRun) -> tuple[str, ...]:
+def list_other_folders(run: PaperRun) -> tuple[str, ...]:
     """Folders that a run writes besides its own: the searches that Algorithm 1 can make."""
     if not isinstance(run, DepthRun):
         return ()
     return tuple(run.search(cells).folder for cells in range(1, max(run.start, *GRID) + 1))
 
 
-def folders_of(run: PaperRun, results: Results) -> list[str]:
+def list_written_folders(run: PaperRun, results: Results) -> list[str]:
     """Folders that a finished run has written in the output folder."""
     end = results.find_search(run) if isinstance(run, DepthRun) else None
     rounds = () if end is None else end.rounds

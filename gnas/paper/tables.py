@@ -16,12 +16,12 @@ from gnas.paper.catalogue import (
     ENTRIES,
     SEARCHED_DEPTH,
     Request,
-    depth_runs,
+    list_depth_runs,
     list_entries,
     standard_run,
     strategies_run,
 )
-from gnas.paper.lines import NOT_RUN, Line, LineResult, make_line, printed_digits, select_genotypes
+from gnas.paper.lines import NOT_RUN, Line, LineResult, count_printed_digits, make_line, select_genotypes
 from gnas.paper.published import DATASETS, TITLES
 from gnas.paper.results import Results
 from gnas.paper.runs import DataRun
@@ -153,7 +153,7 @@ def _show_depth(line: Line, request: Request) -> str:
 
 def _printed(line: Line, value: float | None, std: float | None = None) -> str:
     """A metric with the digits of the paper."""
-    digits = printed_digits(line.entry.metric_name)
+    digits = count_printed_digits(line.entry.metric_name)
     return NONE if value is None else f"{value:.{digits}f}" + ("" if std is None else f" ± {std:.{digits}f}")
 
 
@@ -260,7 +260,7 @@ def strategies_table(request: Request, results: Results, failed: Failures) -> li
 def depth_table(request: Request, results: Results, failed: Failures) -> list[PaperTable]:
     """Where Algorithm 1 ends, by the depth it starts with."""
     rows: list[dict[str, Any]] = []
-    for run in depth_runs(request):
+    for run in list_depth_runs(request):
         end, first = results.find_search(run), results.find_first_depth(run)
         result = {} if end is None else end.result
         why = _why_missing(run.key, failed)

@@ -153,7 +153,7 @@ def _quiet(axes: Axes) -> None:
 
 
 def _plain_text(figure: Figure) -> None:
-    """Show dollar signs as they are instead of as formulas."""
+    """Show dollar signs, not formulas."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):

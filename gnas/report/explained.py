@@ -11,7 +11,7 @@ from gnas.report.draw import drawing_png
 from gnas.report.graphs import GraphPicture, draw_molecule, layout_graph
 from gnas.report.html import render_page
 from gnas.report.shapes import to_svg
-from gnas.use.explain import Explanation, explanations_csv
+from gnas.use.explain import Explanation, write_csv
 
 ENDINGS = (".html", ".svg", ".png", ".csv")
 
@@ -36,7 +36,7 @@ def save_explanations(explanations: Sequence[Explanation], path: str | Path) -> 
     if not explanations:
         raise InputError("there is no explanation to write; name at least one row")
     if kind == ".csv":
-        return [write_atomic(path, explanations_csv(explanations))]
+        return [write_atomic(path, write_csv(explanations))]
     if kind == ".html":
         return [write_atomic(path, _page(explanations))]
     places = list_files(path, [one.row for one in explanations])

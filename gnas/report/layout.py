@@ -113,7 +113,7 @@ def node_name(node: int, number: int) -> str:
 
 
 def wrap_formula(text: str, width: int) -> list[str]:
-    """The formula in lines of about ``width`` letters. Lines break between branches, or else at brackets."""
+    """The formula in lines of about ``width`` letters. Lines break between branches; a long branch breaks at brackets."""
     pieces = text.replace(" | ", " | \0").split("\0")
     short = list(chain.from_iterable(_broken(piece, width) for piece in pieces))
     lines = [short[0]]

@@ -16,7 +16,7 @@ from gnas.report import plots
 from gnas.report.answer import search_seconds
 from gnas.report.axes import inline_svg
 from gnas.report.layout import count_rows, layout_cell
-from gnas.report.race_view import Racer, list_racers, race_curves
+from gnas.report.race_view import Racer, draw_race_curves, list_racers
 from gnas.report.shapes import to_svg
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.record import RunRecord, read_run
@@ -74,17 +74,19 @@ def _plot_run(run: RunRecord) -> Plots:
 
 def make_live_pictures(run: RunRecord, racers: list[Racer]) -> list[Picture]:
     """The plots that a live view shows: the leaders of a race, or the search, and the trainings."""
-    made = [(RACE, RACE_CAPTION, race_curves(racers, run.metric))] if racers else [*_plot_search(run)][:3]
+    made = [(RACE, RACE_CAPTION, draw_race_curves(racers, run.metric))] if racers else [*_plot_search(run)][:3]
     return _to_pictures([*made, *_plot_trainings(run)], run.name)
 
 
 def make_comparison_pictures(runs: list[RunRecord]) -> list[Picture]:
     """Plots across several runs."""
-    made = [(f"{board.dataset}: all networks", DEVIATION, plots.leaderboard(board)) for board in _merge_boards(runs)]
+    made = [
+        (f"{board.dataset}: all networks", DEVIATION, plots.draw_leaderboard(board)) for board in _merge_boards(runs)
+    ]
     genotypes = {run.name: run.genotype for run in runs if run.genotype is not None}
     if genotypes:
         caption = "Number of links by operation: filters on levels 1 and 3, aggregators on level 2."
-        made.append(("Operations", caption, plots.operation_distribution(genotypes)))
+        made.append(("Operations", caption, plots.draw_operations(genotypes)))
     return _to_pictures(made, "runs")
 
 
@@ -111,58 +113,58 @@ def _plot_strategies(run: RunRecord) -> Plots:
     if run.strategies is not None:
         caption = "Lines are means over the seeds and begin where every seed has a network."
         caption += " Shades span the lowest and the highest seed."
-        yield "Best network so far against cost", caption, plots.best_so_far(run.strategies)
+        yield "Best network so far against cost", caption, plots.draw_best_so_far(run.strategies)
 
 
 def _plot_board(run: RunRecord) -> Plots:
     board = run.leaderboard
     if board is None or not board.rows:
         return
-    yield "Leaderboard", DEVIATION, plots.leaderboard(board)
+    yield "Leaderboard", DEVIATION, plots.draw_leaderboard(board)
     if all(row.seconds > 0 for row in board.rows):
         caption = "The cost is the time of one training. The hollow marker adds the time of the search."
-        yield "Quality against cost", caption, plots.cost_against_quality(board, search_seconds(run))
+        yield "Quality against cost", caption, plots.draw_cost(board, search_seconds(run))
 
 
 def _plot_trainings(run: RunRecord) -> Plots:
     histories = {name: [training.history for training in group] for name, group in run.by_network().items()}
     if any(history for group in histories.values() for history in group):
-        yield "Training: validation metric", SEEDS, plots.training_curves(histories, run.metric)
-        yield "Training: training loss", SEEDS, plots.training_curves(histories, run.metric, "train_loss")
+        yield "Training: validation metric", SEEDS, plots.draw_training_curves(histories, run.metric)
+        yield "Training: training loss", SEEDS, plots.draw_training_curves(histories, run.metric, "train_loss")
 
 
 def _plot_search(run: RunRecord) -> Plots:
     history, step = run.history, run.step
     if run.rounds:
         caption = "The depth search ends when a round finds the depth it started with."
-        yield "Depth search", caption, plots.depth_rounds(run.rounds)
+        yield "Depth search", caption, plots.draw_depth_rounds(run.rounds)
     if not history:
         return
     racers = list_racers(run)
     if racers:
-        yield RACE, RACE_CAPTION, race_curves(racers, run.metric)
+        yield RACE, RACE_CAPTION, draw_race_curves(racers, run.metric)
     elif step == "trial":
         best = [{"epoch": record["epoch"], "val_metric": record.get("best_val_metric")} for record in history]
-        curves = plots.training_curves({"each trial": [history], "best so far": [best]}, run.metric, step=step)
+        curves = plots.draw_training_curves({"each trial": [history], "best so far": [best]}, run.metric, step=step)
         yield "Search: validation metric", "Each trial trains one candidate.", curves
     else:
         caption = "The metric of the supernet, which mixes all operations by their weights."
-        yield "Search: validation metric", caption, plots.training_curves({"supernet": [history]}, run.metric)
+        yield "Search: validation metric", caption, plots.draw_training_curves({"supernet": [history]}, run.metric)
     if any("depth" in record for record in history):
         cells = len(run.genotype) if run.genotype is not None else None
         caption = "Number of cells with an aggregation that reaches the output."
-        yield f"Depth by {step}", caption, plots.depth_trajectory(history, cells, step)
+        yield f"Depth by {step}", caption, plots.draw_depth(history, cells, step)
     if any("second_level" in record for record in history):
         caption = "Number of links on level 2 by operation. If identity takes almost all of them, the search collapsed."
-        yield f"Aggregators by {step}", caption, plots.operation_counts(history)
+        yield f"Aggregators by {step}", caption, plots.draw_operation_counts(history)
     if run.genotype is not None:
         caption = "Number of links by operation: filters on levels 1 and 3, aggregators on level 2."
-        yield "Operations of the network", caption, plots.operation_distribution({run.name: run.genotype})
+        yield "Operations of the network", caption, plots.draw_operations({run.name: run.genotype})
     space = run.space()
     if space is not None:
-        yield "Weights of the aggregators (level 2)", LINKS, plots.alpha_trajectories(history, space, 2)
-        yield "Weights of the first filters (level 1)", LINKS, plots.alpha_trajectories(history, space, 1)
-        yield "Weights of the last filters (level 3)", LINKS, plots.alpha_trajectories(history, space, 3)
+        yield "Weights of the aggregators (level 2)", LINKS, plots.draw_alphas(history, space, 2)
+        yield "Weights of the first filters (level 1)", LINKS, plots.draw_alphas(history, space, 1)
+        yield "Weights of the last filters (level 3)", LINKS, plots.draw_alphas(history, space, 3)
 
 
 # -- drawings by epoch -----------------------------------------------------------------------------------------------

@@ -20,11 +20,11 @@ from gnas.report.axes import (
 )
 from gnas.report.palette import INK, LIGHT, SERIES, look_of, sort_operations
 from gnas.report.trajectories import (
-    alpha_trajectories,
-    depth_rounds,
-    depth_trajectory,
-    operation_counts,
-    training_curves,
+    draw_alphas,
+    draw_depth,
+    draw_depth_rounds,
+    draw_operation_counts,
+    draw_training_curves,
 )
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.strategy_curves import StrategyComparison
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "alpha_trajectories",
-    "best_so_far",
-    "cost_against_quality",
-    "depth_rounds",
-    "depth_trajectory",
-    "leaderboard",
-    "operation_counts",
-    "operation_distribution",
+    "draw_alphas",
+    "draw_best_so_far",
+    "draw_cost",
+    "draw_depth",
+    "draw_depth_rounds",
+    "draw_leaderboard",
+    "draw_operation_counts",
+    "draw_operations",
+    "draw_training_curves",
     "save_plot",
-    "training_curves",
 ]
 
 
-def operation_distribution(genotypes: Mapping[str, Genotype]) -> Figure:
+def draw_operations(genotypes: Mapping[str, Genotype]) -> Figure:
     """How often each genotype has each operation: filters on levels 1 and 3, aggregators on level 2."""
     figure, axes = new_figure(1, 2, share=False)
     for panel, title, levels in zip(axes, ("filters", "aggregators"), ((1, 3), (2,)), strict=True):
@@ -76,7 +76,7 @@ def operation_distribution(genotypes: Mapping[str, Genotype]) -> Figure:
     return figure
 
 
-def leaderboard(board: Leaderboard) -> Figure:
+def draw_leaderboard(board: Leaderboard) -> Figure:
     """Test metric of every network with its standard deviation over the seeds, best on top. Searched ones are filled."""
     figure, (panel,) = new_figure(height=max(1.6, 0.9 + 0.38 * len(board.rows)))
     for place, row in enumerate(board.rows):
@@ -101,7 +101,7 @@ def leaderboard(board: Leaderboard) -> Figure:
     return figure
 
 
-def cost_against_quality(board: Leaderboard, search_seconds: float | None = None) -> Figure:
+def draw_cost(board: Leaderboard, search_seconds: float | None = None) -> Figure:
     """Test metric against the seconds of one training. A hollow marker shows the searched network with its search."""
     figure, (panel,) = new_figure()
     for number, row in enumerate(sorted(board.rows, key=lambda row: not row.found)):
@@ -127,7 +127,7 @@ def cost_against_quality(board: Leaderboard, search_seconds: float | None = None
     return figure
 
 
-def best_so_far(comparison: StrategyComparison) -> Figure:
+def draw_best_so_far(comparison: StrategyComparison) -> Figure:
     """Best validation metric so far against trained epochs and against seconds.
 
     A line is the mean over the seeds and begins where every seed has a network. The shade spans the lowest and highest.

@@ -64,7 +64,7 @@ def list_racers(run: RunRecord) -> list[Racer]:
     return racers
 
 
-def race_curves(racers: list[Racer], metric: str) -> Figure:
+def draw_race_curves(racers: list[Racer], metric: str) -> Figure:
     """The validation metric by trained epochs: the leaders in colours, all others grey."""
     figure, (panel,) = new_figure(height=3.6)
     for one in racers[LEADERS:]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from gnas.model.metrics import higher_is_better
 from gnas.report.answer import best_baseline, found_row, judge_row, search_seconds
+from gnas.run.folder import flatten_values
 from gnas.run.record import RoundRecord, RunRecord, TrainingRecord
 from gnas.run.table import NONE, Column, Table, show_count
 from gnas.run.words import describe_direction, duration, format_metric, format_spread, label_metric, name_metric
@@ -91,15 +92,7 @@ def splits_table(data: Mapping[str, Any]) -> Table[Mapping[str, Any]]:
 
 def values_table(caption: str, values: Mapping[str, Any]) -> Table[Any]:
     """Settings or versions by name; nested names are joined by a dot."""
-    return Table.from_tuples(("name", "value"), _flatten(values), caption)
-
-
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+    return Table.from_tuples(("name", "value"), flatten_values(values).items(), caption)
 
 
 def runs_table(runs: list[RunRecord]) -> Table[RunRecord]:

@@ -30,7 +30,7 @@ Record = Mapping[str, Any]
 T = TypeVar("T")
 
 
-def alpha_trajectories(history: Sequence[Record], space: SearchSpace, level: int = 2) -> Figure:
+def draw_alphas(history: Sequence[Record], space: SearchSpace, level: int = 2) -> Figure:
     """Softmax weight of each candidate of a level by epoch, one panel per cell.
 
     A line is the mean over the links of the cell. The shade spans the lowest and highest link.
@@ -67,17 +67,17 @@ def alpha_trajectories(history: Sequence[Record], space: SearchSpace, level: int
     return figure
 
 
-def operation_counts(history: Sequence[Record]) -> Figure:
+def draw_operation_counts(history: Sequence[Record]) -> Figure:
     """Number of links on level 2 by operation and epoch. A collapse shows as identity on almost all links."""
     figure, (panel,) = new_figure()
-    handles, names = draw_operation_counts(panel, history)
+    handles, names = fill_operation_counts(panel, history)
     panel.set_xlabel("epoch")
     set_heading(panel, "links on level 2")
     add_legend(figure, handles, names, loc="outside upper center", ncols=min(len(names), 4))
     return figure
 
 
-def draw_operation_counts(panel: Axes, history: Sequence[Record]) -> tuple[list[Any], list[str]]:
+def fill_operation_counts(panel: Axes, history: Sequence[Record]) -> tuple[list[Any], list[str]]:
     """Stack the counts of level 2 on a panel. Returns handles and names for a legend."""
     records = [record for record in history if "second_level" in record]
     if not records:
@@ -102,7 +102,7 @@ def draw_operation_counts(panel: Axes, history: Sequence[Record]) -> tuple[list[
     return handles, names
 
 
-def depth_trajectory(history: Sequence[Record], cells: int | None = None, step: str = "epoch") -> Figure:
+def draw_depth(history: Sequence[Record], cells: int | None = None, step: str = "epoch") -> Figure:
     """Message-passing depth of the genotype by epoch (or ``step``). A dashed line marks the number of cells."""
     records = [record for record in history if "depth" in record]
     if not records:
@@ -132,7 +132,7 @@ def depth_trajectory(history: Sequence[Record], cells: int | None = None, step: 
     return figure
 
 
-def depth_rounds(rounds: Sequence[RoundRecord]) -> Figure:
+def draw_depth_rounds(rounds: Sequence[RoundRecord]) -> Figure:
     """Depths by round of a depth search: the number of cells at the start, and how many of them aggregate at the end."""
     figure, (panel,) = new_figure()
     numbers = list(range(1, len(rounds) + 1))
@@ -149,7 +149,7 @@ def depth_rounds(rounds: Sequence[RoundRecord]) -> Figure:
     return figure
 
 
-def training_curves(
+def draw_training_curves(
     runs: Mapping[str, Sequence[Sequence[Record]]], metric: str, key: str = "val_metric", step: str = "epoch"
 ) -> Figure:
     """One line per network: the value of ``key`` by epoch (or ``step``), as the mean over the seeds.

@@ -135,7 +135,7 @@ def _find_differences(before: dict[str, Any], config: dict[str, Any]) -> Iterato
 
     A setting that is newer than the run has its default there.
     """
-    saved, now = _flatten(before), _flatten(config)
+    saved, now = flatten_values(before), flatten_values(config)
     for key in sorted({*saved, *now} - {FINGERPRINT}):
         name = key.removeprefix("settings.")
         later = LATER.get(name.rpartition(".")[2])
@@ -210,7 +210,7 @@ class Run:
 
     @distributed.by_first
     def truncate(self, count: int, name: str = "history") -> None:
-        """Keep the first ``count`` records: those the checkpoint knows of."""
+        """Keep the first ``count`` records: those that the checkpoint counts."""
         records = self.history(name)
         if len(records) < count:
             raise InputError(
@@ -366,12 +366,12 @@ class Run:
             shutil.rmtree(part)
 
 
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten_values(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested values by dotted name, such as ``settings.training.lr``."""
     found = {}
     for name, value in values.items():
         inner = isinstance(value, Mapping)
-        found.update(_flatten(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value})
+        found.update(flatten_values(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value})
     return found
 
 
@@ -386,7 +386,7 @@ def copy_training(source: Path, target: Path, config: dict[str, Any], *, checkpo
 
 
 def plain_config(values: dict[str, Any]) -> dict[str, Any]:
-    """Settings as a YAML file gives them back: no tuples, no objects."""
+    """Settings as they are read from a YAML file: no tuples, no objects."""
     copied: dict[str, Any] = json.loads(json.dumps({name: _described(value) for name, value in values.items()}))
     return copied
 

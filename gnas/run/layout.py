@@ -49,7 +49,7 @@ OWN_NAMES = (
 )
 
 
-# What other commands write there later, and what the folder of a single search or training has beside these.
+# What other commands write there later, and what only the folder of a single search or training has.
 MADE_LATER = (
     *("export", "genotype.svg", "genotype.png", "trials", "start.safetensors", ROUND),
     *(MODEL, WEIGHTS, PREDICTIONS, *PARTS),

@@ -30,7 +30,7 @@ from gnas.errors import InputError, choose, name_place
 from gnas.files import check_inside, read_bytes, read_json
 from gnas.model.build import build_network
 from gnas.model.ensemble import Ensemble
-from gnas.model.export_weights import exported_views
+from gnas.model.export_weights import view_exported
 from gnas.model.network import GraphModule
 from gnas.model.stage import OperationTypes
 from gnas.model.task import Task, higher_is_better
@@ -135,7 +135,7 @@ def build_model(description: Mapping[str, Any], operations: OperationTypes | Non
         kind = choose(description["kind"], (*READERS, "own"), "kind of network")
         if kind == "own":
             raise InputError(f"a network of the class {description.get('class')} cannot be built from its description")
-        task, dropout = task_from(description["task"]), description["dropout"]
+        task, dropout = read_task(description["task"]), description["dropout"]
         if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
             raise InputError(f"dropout is {dropout!r}; allowed: 0 up to 1")
         architecture, options = READERS[kind](description), {}
@@ -148,7 +148,7 @@ def build_model(description: Mapping[str, Any], operations: OperationTypes | Non
         raise InputError(f"not a description of a network ({type(error).__name__}: {error})") from None
 
 
-def task_from(values: Mapping[str, Any]) -> Task:
+def read_task(values: Mapping[str, Any]) -> Task:
     """The task of a description."""
     known = {f.name for f in fields(Task)}
     for name in values:
@@ -231,26 +231,26 @@ def find_model(folder: str | Path, name: str | None = None, seed: int | None = N
         return _only_model(path, seed)
     names = layout.list_networks(path)
     if not names and layout.list_folds(path):
-        name = default_network(path) if name is None else name
-        return find_model(layout.fold_folder(path, best_fold(path, name)), name, seed)
+        name = choose_network(path) if name is None else name
+        return find_model(layout.fold_folder(path, choose_fold(path, name)), name, seed)
     if not names:
         problem = "no trained network and no exported model here" if path.is_dir() else "no such folder"
         raise InputError(f"{path}: {problem} (a run folder holds {layout.TRAINED}/, an exported model {MODEL})")
-    name = choose(default_network(path) if name is None else name, names, f"trained network of {path}")
+    name = choose(choose_network(path) if name is None else name, names, f"trained network of {path}")
     results = _read_results(layout.list_trainings(path, name))
     if not results:
         raise InputError(f"{path}: no training of {name} is finished; resume the run first")
     if seed is not None and seed not in results:
         seeds = ", ".join(map(str, sorted(results)))
         raise InputError(f"{path}: no finished training of {name} with seed {seed}; seeds: {seeds}")
-    chosen = best_seed(results) if seed is None else seed
+    chosen = choose_seed(results) if seed is None else seed
     place = layout.training_folder(path, name, chosen)
     if not (place / MODEL).is_file():
         raise InputError(f"{place}: no {MODEL}, which a run writes beside its weights; train it again with force")
     return TrainedInfo(place, name, chosen, _read_json(place / MODEL), results)
 
 
-def default_network(folder: str | Path, found_only: bool = False, recipes: Collection[str] = ()) -> str:
+def choose_network(folder: str | Path, found_only: bool = False, recipes: Collection[str] = ()) -> str:
     """The network to use if none is named: the best by validation, the mean over its seeds and folds, found or hand-made.
 
     A network that some folds lack is compared with nothing: its folds may be the easy ones. ``found_only`` leaves out
@@ -285,7 +285,7 @@ def _is_hand_made(training: Path, recipes: Collection[str]) -> bool:
     return described.get("kind") == "baseline" and described.get("baseline") not in recipes
 
 
-def best_fold(folder: Path, name: str) -> int:
+def choose_fold(folder: Path, name: str) -> int:
     """The fold of a run in which this network has the best mean validation metric over its seeds."""
     folds = layout.list_folds(folder)
     known = sorted({network for fold in folds.values() for network in layout.list_networks(fold)})
@@ -298,14 +298,14 @@ def best_fold(folder: Path, name: str) -> int:
     }
     if not means:
         raise InputError(f"{folder}: no training of {name} is finished; resume the run first")
-    return best_seed(means)
+    return choose_seed(means)
 
 
 def _metric(results: Mapping[int, TrainingFigures]) -> str:
     return next(iter(results.values())).metric
 
 
-def best_seed(results: Mapping[int, TrainingFigures]) -> int:
+def choose_seed(results: Mapping[int, TrainingFigures]) -> int:
     """The seed with the best validation metric; the test metric plays no part."""
     sign = 1 if higher_is_better(next(iter(results.values())).metric) else -1
     figures = {seed: sign * float(result.val) for seed, result in results.items()}
@@ -367,4 +367,4 @@ def _check_same(wanted: Mapping[str, Tensor], found: Any, file: Path) -> None:
 
 
 def _named(model: GraphModule, exported: bool) -> dict[str, Tensor]:
-    return exported_views(model) if exported else model.state_dict()
+    return view_exported(model) if exported else model.state_dict()

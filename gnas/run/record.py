@@ -90,7 +90,7 @@ def read_run_architecture(folder: Path) -> Architecture | None:
 
 
 def refuse_damaged(read: Callable[P, T]) -> Callable[P, T]:
-    """Make any error of ``read`` on damaged files of a run an InputError in one line.
+    """Turn any error of ``read`` on damaged files of a run into an InputError of one line.
 
     The first argument of ``read`` is a run folder or a record.
     """

@@ -174,7 +174,7 @@ GROUPS: dict[str, type[SpaceSettings | TrainingSettings | SearchSettings]] = {
 # Names of settings before they had groups. Files, commands and Python code that use them still work.
 OLD_NAMES = {"search_epochs": "search.epochs", "search_batch": "search.batch_size", "batch": "training.batch_size"}
 OLD_GROUPS = {"strategy_settings": "search", "train_settings": "training"}
-OLD_FACTS = ("job", "dataset", "network")  # what else stood beside the settings in config.yaml
+OLD_FACTS = ("job", "dataset", "network")  # other values that config.yaml had beside the settings
 OLD_RUN = {"strategy", "seeds", "search_epochs", *OLD_GROUPS}  # a run named every setting, these among them
 
 # The normalisation by degrees of GCN gains several points on graphs with communities, and a search takes no longer.

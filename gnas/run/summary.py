@@ -80,7 +80,7 @@ def _walk(folder: Path, level: int) -> Iterator[RunSummary]:
 def _list_folders(folder: Path) -> list[Path]:
     try:
         found = sorted(folder.iterdir())
-    except OSError:  # not to be read, or removed meanwhile
+    except OSError:  # it cannot be read, or was removed meanwhile
         return []
     return [path for path in found if path.is_dir() and not path.name.startswith(".") and not path.is_symlink()]
 

@@ -82,15 +82,15 @@ class SearchResult:
     4
     """
 
-    genotype: Architecture  # a Genotype from every strategy but GraphNAS
+    genotype: Architecture
     history: list[Record] = field(repr=False)
     seconds: float
     strategy: str
     trained_epochs: int = 0
     seed: int = 0
-    searches: tuple[Record, ...] = ()  # of several searches: the result of each, and its validation metric
-    finalists: tuple[Record, ...] = ()  # of a race: the candidates that were trained to the end, best first
-    task: Task | None = field(default=None, repr=False, compare=False)  # what ``network`` is built for
+    searches: tuple[Record, ...] = ()
+    finalists: tuple[Record, ...] = ()
+    task: Task | None = field(default=None, repr=False, compare=False)
     channels: int = field(default=64, repr=False, compare=False)
     operations: OperationTypes | None = field(default=None, repr=False, compare=False)
 
@@ -118,7 +118,7 @@ class SearchResult:
         }
 
 
-def finished_search(run: Run) -> SearchResult | None:
+def read_finished_search(run: Run) -> SearchResult | None:
     """The result of the search that ended in this run folder; None if it has not ended."""
     record = run.read_search()
     if record.result is None or record.architecture is None:

@@ -52,7 +52,7 @@ class ConstantWatch:
         return not self.learned and self.epochs >= PATIENCE and self.epochs * self.steps >= STEPS
 
     def lower(self) -> bool:
-        """Lower the rate and begin to count anew; False if it was lowered often enough."""
+        """Lower the rate and count from 0 again; False if it was lowered often enough."""
         self.epochs = 0
         if self.lowered == MOST:
             self.learned = True  # said once

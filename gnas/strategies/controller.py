@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gnas.training.optim import adam, restore
+from gnas.training.optim import make_adam, restore
 
 Allowed = Callable[[Sequence[int]], list[bool]]
 
@@ -83,7 +83,7 @@ class Reinforce:
 
     def __init__(self, controller: Controller, lr: float = 3.5e-4, decay: float = 0.95, entropy: float = 1e-4) -> None:
         self.controller, self.decay, self.entropy = controller, decay, entropy
-        self.optimizer = adam(controller.parameters(), lr, 0.0, torch.device("cpu"))
+        self.optimizer = make_adam(controller.parameters(), lr, 0.0, torch.device("cpu"))
         self.baseline: float | None = None
 
     def learn(self, draw: Draw, reward: float) -> None:

@@ -134,37 +134,13 @@ def search_depth(
     if limit < 1 or max_rounds < 1 or (start is not None and start < 1):
         raise InputError(f"start, limit and max_rounds must be at least 1, not {start}, {limit} and {max_rounds}")
     space, strategy = space or SearchSpace(), strategy or SingleLevel()
-    shared = {"space": space, "strategy": strategy, "channels": channels, "seed": seed}
-    search_with = partial(
-        search,
-        benchmark,
-        space,
-        strategy,
-        channels=channels,
-        seed=seed,
-        device=device,
-        engine=engine,
-        operations=operations,
-        should_stop=should_stop,
-        runner=runner,
-    )
     identity = {} if folder is None else benchmark.identity  # a fingerprint takes a pass over all data
+    shared = {**identity, "space": space, "strategy": strategy, "channels": channels, "seed": seed}
+    how: dict[str, Any] = {"channels": channels, "seed": seed, "device": device, "engine": engine}
+    how |= {"operations": operations, "should_stop": should_stop, "runner": runner}
     config = plain_config({"job": "depth", **identity, "start": start, "limit": limit, **shared})
-    with contextlib.ExitStack() as held:
-        run = None if folder is None else held.enter_context(Run(folder, config, resume=resume, force=force))
-
-        def one_round(number: int, cells: int) -> DepthRound:
-            stage = f"round-{number}"
-            settings = plain_config({"job": "search", **identity, "cells": cells, **shared})
-            with contextlib.nullcontext() if run is None else run.continue_run(stage, settings, force=force) as part:
-                done = _finished(part)
-                if done is None:
-                    note = add_labels(on_epoch, stage=stage, cells=cells)
-                    done = _as_round(cells, search_with(num_cells=cells, run=part, on_epoch=note))
-                    if part is not None:
-                        part.write_json("round", done.to_dict())
-                return done
-
+    with contextlib.nullcontext() if folder is None else Run(folder, config, resume=resume, force=force) as run:
+        one_round = _Rounds(partial(search, benchmark, space, strategy, **how), shared, run, force, on_epoch)
         if start is None:
             diameter = diameter or average_diameter(benchmark.train, seed=seed)
             start = max(1, round(diameter.value / 2))
@@ -175,6 +151,29 @@ def search_depth(
             run.write_genotype(result.genotype)
             run.write_json("result", result.to_dict())
         return result
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """Rounds of a depth search. Each is a run inside ``run``, which is not repeated if it is finished."""
+
+    search: Callable[..., SearchResult]
+    settings: Record  # those that all rounds share
+    run: Run | None
+    force: bool
+    on_epoch: Callable[[Record], None] | None
+
+    def __call__(self, number: int, cells: int) -> DepthRound:
+        stage, run = f"round-{number}", self.run
+        config = plain_config({"job": "search", **self.settings, "cells": cells})
+        with contextlib.nullcontext() if run is None else run.continue_run(stage, config, force=self.force) as part:
+            done = _finished(part)
+            if done is None:
+                note = add_labels(self.on_epoch, stage=stage, cells=cells)
+                done = _as_round(cells, self.search(num_cells=cells, run=part, on_epoch=note))
+                if part is not None:
+                    part.write_json("round", done.to_dict())
+            return done
 
 
 def _settle(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gnas.data.benchmarks.sources import Progress, no_progress
+from gnas.data.benchmarks.sources import Progress, ignore_progress
 from gnas.errors import InputError
 from gnas.graph import GraphSet
 
@@ -26,7 +26,7 @@ MEMORY = 4_000_000  # words gathered at once
 class Diameter:
     """The average diameter of a set of graphs.
 
-    ``exact`` says whether every graph was used and measured in full. ``error`` is the standard error of the mean where
+    ``exact`` says whether every graph was used and measured completely. ``error`` is the standard error of the mean where
     ``graphs_used`` graphs were drawn from more; None where all were used. ``bounded`` counts the graphs so large that only
     a lower bound of their diameter is known: the value is then a lower bound too.
     """
@@ -43,7 +43,7 @@ class Diameter:
 
 
 def average_diameter(
-    graphs: GraphSet, sample: int | None = None, seed: int = 0, on_progress: Progress = no_progress
+    graphs: GraphSet, sample: int | None = None, seed: int = 0, on_progress: Progress = ignore_progress
 ) -> Diameter:
     """The mean over graphs of the longest shortest path between two nodes.
 
@@ -69,7 +69,7 @@ def average_diameter(
 
 
 def measure_diameters(
-    graphs: GraphSet, rng: np.random.Generator, on_progress: Progress = no_progress
+    graphs: GraphSet, rng: np.random.Generator, on_progress: Progress = ignore_progress
 ) -> tuple[Ints, int]:
     """The diameter of each graph, and how many of them are lower bounds."""
     found = np.zeros(len(graphs), dtype=np.int64)

@@ -19,11 +19,11 @@ from gnas.run.protocol import EPOCH_STEPS, PRECISE_NORMS, PRECISION, PRECISIONS,
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.constant import ConstantWatch
 from gnas.strategies.searches import search_best
-from gnas.training.engine import Engine, mode_for, take_turns
+from gnas.training.engine import Engine, choose_mode, take_turns
 from gnas.training.evaluation import Evaluator, PreciseNorms
 from gnas.training.loop import EpochLoop, Record, lower_batch, make_generator, plan_epoch, steps_per_epoch
 from gnas.training.meter import Meter
-from gnas.training.optim import adam, clear_state, restore, set_rate, sgd, use_precision
+from gnas.training.optim import clear_state, make_adam, make_sgd, restore, set_rate, use_precision
 from gnas.training.sampling import open_store
 from gnas.training.store import Planned
 
@@ -101,10 +101,10 @@ class GradientSearch(EpochLoop):
         self.supernet.train()
         distributed.same_start(self.supernet)
         device = context.device
-        self.weight_optimizer = sgd(
+        self.weight_optimizer = make_sgd(
             self.supernet.weights(), settings.lr, settings.momentum, settings.weight_decay, device
         )
-        self.alpha_optimizer = adam(
+        self.alpha_optimizer = make_adam(
             self.supernet.alphas(), settings.alpha_lr, settings.alpha_weight_decay, device, betas=(0.5, 0.999)
         )
         self.stores = [open_store(part, device) for part in self._parts()]
@@ -112,7 +112,7 @@ class GradientSearch(EpochLoop):
         steps = steps_per_epoch(self.store, settings.batch_size, settings.epoch_steps)
         self.meter = Meter(problem.task, device, steps, rows=self.store.num_rows)
         self.watch = ConstantWatch.from_graphs(problem.task, problem.train, problem.val, steps)
-        mode = mode_for(context.engine, *self.stores)
+        mode = choose_mode(context.engine, *self.stores)
         self.engine = Engine(self._step, device, mode, parts=self.supernet.parts())
         self.evaluator = Evaluator(
             self.supernet,
@@ -188,7 +188,7 @@ class GradientSearch(EpochLoop):
             self.norms()
         val = self.evaluator(self.epoch)
         genotype = self.supernet.genotype()
-        collapse = identity_share(genotype)
+        collapse = measure_identity_share(genotype)
         if has_collapsed(self.epoch + 1, collapse) and not self.warned:
             self.warned = True
             warnings.warn(
@@ -210,7 +210,7 @@ class GradientSearch(EpochLoop):
         return record
 
     def _lower_rate(self, rate: float) -> Record:
-        """Begin anew with a lower rate: the supernet does not beat a constant prediction. Returns what the history keeps."""
+        """Start again with a lower rate: the supernet does not beat a constant prediction. Returns the entry of the history."""
         epochs = self.watch.epochs
         known = f"no better than a constant prediction after {epochs} epochs at rate {rate:.3g}"
         if not self.watch.lower():
@@ -242,7 +242,7 @@ class GradientSearch(EpochLoop):
         restore(self.weight_optimizer, state["weights"])
         restore(self.alpha_optimizer, state["alphas"])
         self.meter.load_state(state["meter"])
-        if "watch" in state:  # searches from before had none
+        if "watch" in state:  # checkpoints of earlier versions have none
             self.watch.load_state(state["watch"])
         self.warned = any(has_collapsed(record["epoch"], record["identity_share"]) for record in self.history)
 
@@ -267,7 +267,7 @@ def has_collapsed(epoch: int, share: float) -> bool:
     return epoch >= DECIDED and share >= 0.5
 
 
-def identity_share(genotype: Genotype) -> float:
+def measure_identity_share(genotype: Genotype) -> float:
     """Share of identity among the operations of the second level; 1 means that no message is passed."""
     links = [link for cell in genotype for link in cell.links if cell.level(link.target) == 2]
     return sum(link.operation == "identity" for link in links) / max(len(links), 1)
@@ -287,7 +287,7 @@ def describe_choices(supernet: Supernet, genotype: Genotype, collapse: float) ->
     return {
         "depth": genotype.depth(),
         "operations": dict(sorted(genotype.operations().items())),
-        "second_level": second_level_counts(genotype),
+        "second_level": count_second_level(genotype),
         "identity_share": collapse,
         "entropy": sum(entropies) / len(entropies),
         "margin": sum(finite) / max(len(finite), 1),
@@ -296,7 +296,7 @@ def describe_choices(supernet: Supernet, genotype: Genotype, collapse: float) ->
     }
 
 
-def second_level_counts(genotype: Genotype) -> dict[str, int]:
+def count_second_level(genotype: Genotype) -> dict[str, int]:
     """Number of times that each operation is on the second level."""
     counts: dict[str, int] = {}
     for cell in genotype:

@@ -16,10 +16,10 @@ from gnas.graph import GraphBatch
 from gnas.model.supernet import Supernet
 from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem
-from gnas.training.engine import Engine, mode_for, take_turns
+from gnas.training.engine import Engine, choose_mode, take_turns
 from gnas.training.loop import EpochLoop, Record, lower_batch, make_generator, steps_per_epoch
 from gnas.training.meter import Meter
-from gnas.training.optim import adam, autocast, restore
+from gnas.training.optim import autocast, make_adam, restore
 from gnas.training.store import Capacity, Planned, Store
 
 
@@ -44,11 +44,11 @@ class OneShotTraining(EpochLoop):
             problem.space, problem.task, problem.channels, problem.num_cells, operations=problem.operations
         ).to(context.device)
         distributed.same_start(self.supernet)
-        self.optimizer = adam(self.supernet.weights(), lr, 0.0, context.device)
+        self.optimizer = make_adam(self.supernet.weights(), lr, 0.0, context.device)
         self.options = candidate_positions(problem.space)
         self.width = sum(len(link.candidates) for link in problem.space.links())
         self.meter = Meter(problem.task, context.device, steps_per_epoch(store, batch_size), rows=store.num_rows)
-        mode = mode_for(context.engine, store)
+        mode = choose_mode(context.engine, store)
         self.engine = Engine(self._step, context.device, mode, parts=self.supernet.parts())
 
     def train(self) -> Supernet:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gnas.jobs import Job, Work
-from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, finished_search
+from gnas.strategies.base import SearchContext, SearchProblem, SearchResult, read_finished_search
 from gnas.strategies.trial import TrialSettings
 from gnas.strategies.trials import ListedTrials
 from gnas.training.loop import Record, add_labels
@@ -32,9 +32,9 @@ def search_job(
     engine: str,
     config: dict[str, Any],
 ) -> SearchResult:
-    """One search from one seed. A finished one is read from its folder."""
+    """One search from one seed; if it is finished, its result is read from its folder."""
     with work.open_run(config) as run:
-        result = None if run is None else finished_search(run)
+        result = None if run is None else read_finished_search(run)
         if result is None:
             context = SearchContext(seed, work.device, engine, run, work.on_epoch, work.should_stop)
             result = strategy.search_once(problem, context)

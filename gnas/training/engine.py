@@ -172,7 +172,7 @@ class Compiled:
         warnings.warn(f"this step cannot be compiled, so it runs eagerly (slower): {type(error).__name__}: {reason}")
 
 
-def mode_for(mode: str, *stores: Store) -> str:
+def choose_mode(mode: str, *stores: Store) -> str:
     """The mode of a step that reads these stores: batches that are assembled on the host cannot be recorded."""
     return mode if all(store.static for store in stores) else "eager"
 

@@ -20,7 +20,7 @@ from gnas.model.metrics import METRIC_TABLE, MetricValue
 from gnas.model.network import GraphModule
 from gnas.model.stacked import StackedBatchNorm
 from gnas.model.task import Task
-from gnas.training.engine import Engine, mode_for
+from gnas.training.engine import Engine, choose_mode
 from gnas.training.loop import make_generator, report_step
 from gnas.training.meter import Meter
 from gnas.training.optim import autocast
@@ -59,7 +59,7 @@ class Evaluator:
         rank, size = distributed.batch_share()
         self.plan = store.plan(batch_size)[rank::size]  # whole batches: their figures add up exactly
         self.meter = Meter(model.task, store.device, len(self.plan), split, store.num_rows, collect)
-        self.engine = Engine(self._step, store.device, mode_for(mode, store), stream, model.parts())
+        self.engine = Engine(self._step, store.device, choose_mode(mode, store), stream, model.parts())
 
     def _step(self, planned: Planned) -> None:
         with torch.no_grad(), autocast(self.store.device, self.precision):
@@ -89,7 +89,7 @@ class Evaluator:
             return self.meter.read_metrics()
 
 
-def norms_of(model: nn.Module) -> list[StackedBatchNorm]:
+def list_norms(model: nn.Module) -> list[StackedBatchNorm]:
     """The norms whose statistics can be recomputed."""
     return [part for part in model.modules() if isinstance(part, StackedBatchNorm)]
 
@@ -116,12 +116,12 @@ class PreciseNorms:
         self, model: GraphModule, store: Store, batch_size: int, batches: int, mode: str, precision: str, stream: Any
     ) -> None:
         self.model, self.store, self.precision = model, store, precision
-        self.norms = norms_of(model)
+        self.norms = list_norms(model)
         self.running = [value for norm in self.norms for value in (norm.running_mean, norm.running_var)]
         self.sums = [torch.zeros_like(value) for value in self.running]
         self.plan = store.plan(batch_size, make_generator(0))
         self.plan = self.plan[: max(min(batches, len(self.plan) - 1), 1)]  # the last batch is a short one
-        self.engine = Engine(self._step, store.device, mode_for(mode, store), stream)
+        self.engine = Engine(self._step, store.device, choose_mode(mode, store), stream)
 
     def _step(self, planned: Planned) -> None:
         with torch.no_grad(), autocast(self.store.device, self.precision):

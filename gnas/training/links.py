@@ -1,4 +1,6 @@
-"""A split of pairs of nodes on the device: which of them are linked is the target, and training draws negative pairs anew."""
+"""A split of pairs of nodes on the device: the target is whether they are linked. Training draws new
+negative pairs in every pass.
+"""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ def lower_batch(store: Store, name: str, batch_size: int) -> str:
 
 
 def plan_epoch(store: Store, batch_size: int, least: int, generator: torch.Generator) -> list[Planned]:
-    """The batches of an epoch of at least ``least`` steps: every pass is shuffled anew."""
+    """The batches of an epoch of at least ``least`` steps: every pass is shuffled again."""
     plan = store.plan(batch_size, generator, share=distributed.batch_share())
     while len(plan) < least:
         plan += store.plan(batch_size, generator, share=distributed.batch_share())

@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from gnas.kernels.fused.choice import implementation
+from gnas.kernels.choice import choose_implementation
 
 
 def _plain(kind: type[torch.optim.Optimizer]) -> Any:
@@ -89,7 +89,7 @@ class JointAdam(_plain(torch.optim.Optimizer)):  # type: ignore[misc]
 Adam, AdamW, SGD = (_plain(kind) for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD))
 
 
-def adam(
+def make_adam(
     weights: Iterable[nn.Parameter],
     lr: float,
     weight_decay: float,
@@ -99,7 +99,7 @@ def adam(
 ) -> torch.optim.Optimizer:
     """Adam (``decoupled``: AdamW), fused. On a GPU a recorded step reads the learning rate from a tensor."""
     kind, weights = AdamW if decoupled else Adam, list(weights)
-    if implementation(device) == "triton" and all(w.dtype == torch.float32 for w in weights):
+    if choose_implementation("GNAS_FUSED", device) == "triton" and all(w.dtype == torch.float32 for w in weights):
         return JointAdam(weights, torch.tensor(lr, device=device), weight_decay, betas, decoupled)
     if device.type == "cuda":
         rate = torch.tensor(lr, device=device)
@@ -107,7 +107,7 @@ def adam(
     return kind(weights, lr=lr, weight_decay=weight_decay, betas=betas, fused=device.type == "cpu")
 
 
-def sgd(
+def make_sgd(
     weights: Iterable[nn.Parameter], lr: float, momentum: float, weight_decay: float, device: torch.device
 ) -> torch.optim.Optimizer:
     """SGD with momentum, fused. On a GPU a recorded step reads the learning rate from a tensor."""
@@ -181,7 +181,7 @@ class WeightAverage:
         torch._foreach_add_(self.mine, moves)
 
 
-def steps_taken(optimizer: torch.optim.Optimizer) -> Tensor:
+def read_steps(optimizer: torch.optim.Optimizer) -> Tensor:
     """Number of steps of Adam, by its own counter, which is on the device and in its saved state."""
     return next(iter(optimizer.state.values()))["step"]  # type: ignore[no-any-return]
 

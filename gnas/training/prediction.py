@@ -129,7 +129,7 @@ def infer(
     hops = graphs.sample_neighbors or (DEFAULT_HOPS if is_large(graphs) else ())
     graphs = dataclasses.replace(graphs, mask=graphs.mask if in_split else None, sample_neighbors=hops)
     with explain_memory(device, "the size of the graph, or use the CPU (device cpu)"):
-        store, model = open_store(graphs, as_device(device)), model.to(as_device(device)).eval()
+        store, model = open_store(graphs, find_device(device)), model.to(find_device(device)).eval()
         while True:
             found = _infer_batches(model, store, batch_size, on_progress)
             if found is not None:
@@ -177,18 +177,22 @@ def find_known(y: Tensor) -> Tensor:
     return torch.isfinite(y.reshape(len(y), -1)).any(1) if y.is_floating_point() else y.reshape(-1) >= 0
 
 
-def as_device(device: torch.device | str) -> torch.device:
-    """The device of this name, if this machine has it."""
+def find_device(name: torch.device | str, needed: bool = True) -> torch.device:
+    """The device of this name. An error if this machine does not have it, unless it is not ``needed``."""
     try:
-        found = torch.device(device)
-    except RuntimeError as error:
-        raise InputError(f"device {str(device)!r} is not one torch knows ({str(error).splitlines()[0][:80]})") from None
-    if found.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device {str(device)!r}: this machine has no CUDA device that torch can use; choose cpu")
-    return found
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"unknown device {str(name)!r}; choose cpu, cuda, or one GPU such as cuda:1") from None
+    if not needed or device.type != "cuda":
+        return device
+    if not torch.cuda.is_available():
+        raise InputError(f"device {str(name)!r} cannot be used: torch sees no GPU ('gnas doctor' says why); choose cpu")
+    if (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"there is no {name}: the machine has {torch.cuda.device_count()} GPUs, counted from 0")
+    return device
 
 
-def output_names(task: Task, encoding: Encoding | None) -> tuple[str, ...]:
+def list_output_names(task: Task, encoding: Encoding | None) -> tuple[str, ...]:
     """Names of the classes, or of the targets."""
     names = task.labels if task.kind == "classification" or encoding is None else encoding.targets
     return names if len(names) == task.num_outputs else tuple(str(k) for k in range(task.num_outputs))
@@ -202,7 +206,7 @@ def predict_splits(model: GraphModule, benchmark: Benchmark, device: torch.devic
     splits = {name: graphs for name, graphs in benchmark.splits().items() if name != "train"}
     if sum(graphs.num_targets for graphs in splits.values()) > MOST_PREDICTED_ROWS:
         return None
-    names = output_names(model.task, benchmark.encoding)
+    names = list_output_names(model.task, benchmark.encoding)
     columns: dict[str, list[Any]] = {}
     for split, graphs in splits.items():
         values, spread = infer_spread(model, graphs, device, batch_size, in_split=True)
@@ -210,13 +214,13 @@ def predict_splits(model: GraphModule, benchmark: Benchmark, device: torch.devic
         around = None if spread is None else spread.double().numpy()
         found = Predictions(model.task.kind, names, index, values.double().numpy(), spread=around)
         part = {name: column.tolist() for name, column in index.items()}
-        part |= {"split": [split] * len(found), **target_columns(graphs.targets(), names, model.task.kind)}
+        part |= {"split": [split] * len(found), **name_target_columns(graphs.targets(), names, model.task.kind)}
         for name, column in {**part, **found.predicted_columns()}.items():
             columns.setdefault(name, []).extend(column)
     return to_csv(columns)
 
 
-def target_columns(y: Tensor, names: tuple[str, ...], kind: str) -> dict[str, list[Any]]:
+def name_target_columns(y: Tensor, names: tuple[str, ...], kind: str) -> dict[str, list[Any]]:
     """``y``, by class name if targets are classes; of several targets ``y_NAME``."""
     if kind == "classification":
         return {"y": [names[k] if k >= 0 else "" for k in y.long().reshape(-1).tolist()]}

@@ -24,7 +24,7 @@ BLINK = 0.2  # seconds between two looks at steps: there may be hundreds per sec
 class Stage:
     """One part of a job: a search, or the trainings of one network from several seeds."""
 
-    key: str  # as :func:`stage_key` reads it off a record
+    key: str  # what :func:`stage_key` returns for its records
     label: str
     each: int  # epochs per seed
     seeds: int = 1

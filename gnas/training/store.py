@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gnas.errors import InputError
 from gnas.graph import GraphBatch, GraphSet, Neighbors
-from gnas.kernels.fused.choice import uses_kernels
+from gnas.kernels.choice import uses_kernels
 
 
 @dataclass(frozen=True)
@@ -217,10 +217,10 @@ class GraphStore(Store):
     def _layout(self, ids: Tensor, capacity: Capacity) -> Layout:
         flat = (self.source, self.target, self.back, self.row_start, self.back_start)
         if uses_kernels(ids):
-            from gnas.kernels.triton_batches import layout
+            from gnas.kernels.triton_batches import build_layout
 
             sizes = (self.node_size, self.edge_size, self.node_start, self.edge_start)
-            return Layout(**layout(ids, *sizes, flat, capacity.nodes, capacity.edges))
+            return Layout(**build_layout(ids, *sizes, flat, capacity.nodes, capacity.edges))
         nodes, edges = Places(self.node_size[ids], capacity.nodes), Places(self.edge_size[ids], capacity.edges)
         count, total = ids.numel(), edges.ptr[-1]
         node = nodes.rows(self.node_start, ids)

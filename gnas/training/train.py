@@ -22,18 +22,18 @@ from gnas.model.network import GraphModule
 from gnas.model.task import decimals
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
-from gnas.training.engine import Engine, mode_for, take_turns
-from gnas.training.evaluation import SETTLED, Evaluator, PreciseNorms, lag_behind, norms_of
+from gnas.training.engine import Engine, choose_mode, take_turns
+from gnas.training.evaluation import SETTLED, Evaluator, PreciseNorms, lag_behind, list_norms
 from gnas.training.loop import EpochLoop, Record, add_labels, lower_batch, make_generator, plan_epoch, steps_per_epoch
 from gnas.training.meter import Meter
 from gnas.training.optim import (
     WeightAverage,
-    adam,
     autocast,
     clip_and_step,
+    make_adam,
+    read_steps,
     restore,
     set_rate,
-    steps_taken,
     use_precision,
 )
 from gnas.training.sampling import open_store
@@ -74,11 +74,11 @@ class TrainResult:
     seconds: float
     num_weights: int
     metric: str
-    norms_lag: bool = False  # the running averages of batch norms lag behind the weights: see precise_norms
-    metrics: dict[str, dict[str, float | None]] = field(default_factory=dict, compare=False)  # of val and test, by name
+    norms_lag: bool = False
+    metrics: dict[str, dict[str, float | None]] = field(default_factory=dict, compare=False)
     per_target: dict[str, dict[str, dict[str, float | None]]] = field(default_factory=dict, repr=False, compare=False)
     history: list[Record] = field(default_factory=list, repr=False, compare=False)
-    network: GraphModule | None = field(default=None, repr=False, compare=False)  # with the weights of the best epoch
+    network: GraphModule | None = field(default=None, repr=False, compare=False)
 
     @property
     def seconds_per_epoch(self) -> float:
@@ -128,12 +128,12 @@ class Trainer(EpochLoop):
         self.model.train()
         distributed.same_start(self.model)
         self.weights = list(model.parameters())
-        self.optimizer = adam(
+        self.optimizer = make_adam(
             self.weights, config.lr, config.weight_decay, device, decoupled=config.optimizer == "adamw"
         )
         steps = steps_per_epoch(stores["train"], config.batch_size, config.epoch_steps)
         self.meter = Meter(self.task, device, steps, rows=stores["train"].num_rows)
-        self.engine = Engine(self._step, device, mode_for(config.engine, stores["train"]), parts=self.model.parts())
+        self.engine = Engine(self._step, device, choose_mode(config.engine, stores["train"]), parts=self.model.parts())
         self.average = copy.deepcopy(model) if config.ema else None
         self.averaging = None if self.average is None else WeightAverage(self.average, self.model, config.ema)
         judged = self.model if self.average is None else self.average
@@ -177,7 +177,7 @@ class Trainer(EpochLoop):
         loss = distributed.reduce_gradients(loss, self.weights)
         clip_and_step(self.optimizer, self.weights, self.config.clip)
         if self.averaging is not None:
-            self.averaging.step(steps_taken(self.optimizer))
+            self.averaging.step(read_steps(self.optimizer))
         self.meter.add(out, batch, loss)
 
     def finish_epoch(self) -> Record:
@@ -253,9 +253,7 @@ class Trainer(EpochLoop):
         with self.engine.on_stream():  # the stream that copies the weights of the best epoch
             self.judged.load_state_dict(self.best)
             self.model = self.judged  # the selected network
-            brief = (
-                "part" in self.history[0]
-            )  # it has not seen all graphs: to evaluate them would take longer than that
+            brief = "part" in self.history[0]  # evaluating all training graphs would take longer than the training
             splits = ("val", "test") if brief else ("train", "val", "test")
             evaluators = {name: self._evaluator(name, "eager", name != "train") for name in splits}
             figures = {name: evaluate(self.epoch) for name, evaluate in evaluators.items()}
@@ -289,7 +287,7 @@ class Trainer(EpochLoop):
         """Whether the best epoch scored much better on its own batches than in evaluation; warns if so."""
         config = self.config
         steps = self.epoch * steps_per_epoch(self.stores["train"], config.batch_size, config.epoch_steps)
-        if self.norms is not None or self.average is not None or steps < SETTLED or not norms_of(self.model):
+        if self.norms is not None or self.average is not None or steps < SETTLED or not list_norms(self.model):
             return False
         batches = self.history[self.best_epoch - 1]["train_metric"]
         if not lag_behind(self.task, batches, evaluated):

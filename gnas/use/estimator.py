@@ -30,16 +30,16 @@ from gnas.run.record import read_history, read_leaderboard
 from gnas.run.settings import Settings, config_settings, default_preset, find_setting, is_setting
 from gnas.run.words import parse_duration
 from gnas.training.loop import Record
-from gnas.training.prediction import Predictions, as_device, infer, output_names
+from gnas.training.prediction import Predictions, find_device, infer, list_output_names
 from gnas.use.logs import log_records
 from gnas.use.predict import predict_graphs
 from gnas.use.reading import is_benchmark, read_graphs
 from gnas.use.targets import (
     SCORES,
-    class_values,
     count_columns,
-    flat_targets,
-    known_rows,
+    find_known_rows,
+    flatten_targets,
+    read_class_values,
     with_class_names,
     with_targets,
 )
@@ -74,7 +74,7 @@ class Estimator:
         trials: networks to try, for a race and other strategies by trials.
         strategy, cells, channels, budget, epochs, batch, lr, seeds: see :class:`gnas.Settings`.
         search_epochs: epochs of the search of another strategy; without ``strategy``, that is ``single-level``.
-        ensemble: make an ensemble of at most so many of the trained networks; it predicts if it is best on validation.
+        ensemble: the most trained networks in an ensemble; the ensemble predicts if it is best on validation.
         baselines: hand-made networks to train beside the found one, for the leaderboard.
         seed: seed of the search, and of the split if the data has none.
         settings: other settings of the job by name.
@@ -221,7 +221,7 @@ class Estimator:
         return settings.changed({"data": own})
 
     def _device(self) -> torch.device:
-        return as_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        return find_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
     def _adopt(self, folder: Path, leaderboard: Leaderboard, history: list[Record]) -> None:
         """Take the network of a finished run as this estimator's own."""
@@ -235,7 +235,7 @@ class Estimator:
         self.depth_ = self.genotype_.depth()
         self.leaderboard_, self.history_ = leaderboard, history
         if self.task_.kind != "regression":
-            self.classes_ = class_values(output_names(self.task_, self._encoding))
+            self.classes_ = read_class_values(list_output_names(self.task_, self._encoding))
 
     # -- predicting -------------------------------------------------------------------------------------------------
 
@@ -269,12 +269,12 @@ class Estimator:
         self._check_fitted()
         kind = self.task_.kind
         if y is not None:
-            found, wanted = self.predict(graphs), flat_targets(y, self.task_.level)
+            found, wanted = self.predict(graphs), flatten_targets(y, self.task_.level)
         else:
             rows = read_graphs(graphs, self.task_, self._encoding, targets=True).graphs
             values = infer(self.network_, rows, self._device())
             answers = {"classification": values.argmax(1), "multilabel": values > 0.5, "regression": values}
-            found, wanted = known_rows(answers[kind], rows)
+            found, wanted = find_known_rows(answers[kind], rows)
         if not len(wanted) or len(found) != len(wanted):
             raise InputError(f"{len(wanted)} targets for {len(found)} predictions; a score needs one for each")
         return SCORES[kind](found, wanted)

@@ -17,7 +17,7 @@ from gnas.model.metrics import compute_metrics, name_per_target
 from gnas.model.network import GraphModule
 from gnas.run.models import load_average, load_model
 from gnas.training.evaluation import evaluate as evaluate_split
-from gnas.training.prediction import Progress, find_known, infer, output_names
+from gnas.training.prediction import Progress, find_known, infer, list_output_names
 from gnas.use.reading import read_graphs
 
 
@@ -133,7 +133,7 @@ def _evaluate_folder(
         raise InputError(f"none of {len(y):,} rows has a target; an evaluation needs labelled rows")
     values = infer(model, new.graphs, device, batch_size, on_progress, in_split=True)[known]
     y = y[known]
-    names = output_names(task, info.encoding)
+    names = list_output_names(task, info.encoding)
     found = compute_metrics(task.metric_kind, values, y)
     counts = _count_targets(y, names)
     return Evaluation(

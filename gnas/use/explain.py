@@ -22,11 +22,11 @@ from gnas.model.encoder import EdgeEncoder, Encoder
 from gnas.model.encodings import fill_encodings
 from gnas.model.network import GraphModule
 from gnas.run.models import load_model
-from gnas.training.prediction import as_device, output_names
+from gnas.training.prediction import find_device, list_output_names
 from gnas.use.reading import NewGraphs, read_graphs
 
 TOLERANCE = 0.005  # of the sum of scores, relative to the change of the output or the size of the scores
-MOST_INTERVALS = 256  # after so many, none is halved
+MOST_INTERVALS = 256  # then no more intervals are halved
 BATCH_NODES = 20_000  # nodes of the copies of a graph that are computed at once
 INTERVALS = 16  # into which the path is divided at first
 GAUSS = (0.5 - 0.5 / 3**0.5, 0.5 + 0.5 / 3**0.5)  # points of a two-point Gauss rule on [0, 1], with equal weights
@@ -88,7 +88,7 @@ class Explanation:
         return {name: list(column) for name, column in zip(header, zip(*lines, strict=True), strict=True)}
 
 
-def explanations_csv(explanations: Sequence[Explanation]) -> str:
+def write_csv(explanations: Sequence[Explanation]) -> str:
     """The scores of several explanations as one CSV."""
     columns: dict[str, list[Any]] = {}
     for one in explanations:
@@ -131,8 +131,8 @@ def explain(
     if info.members:
         raise InputError("an ensemble is not explained; choose one network of the run, such as gnas, with network")
     new = read_graphs(data, model.task, info.encoding, data_root, skip_bad=skip_bad)
-    names = output_names(model.task, info.encoding)
-    model = model.to(as_device(device)).double()
+    names = list_output_names(model.task, info.encoding)
+    model = model.to(find_device(device)).double()
     found = [rows] if isinstance(rows, int) else list(rows)
     with explain_memory(device, "the size of the graph, or use the CPU (device cpu)"):
         made = [explain_row(model, new, row, names, output) for row in found]

@@ -18,18 +18,18 @@ from gnas.errors import InputError, choose, name_place
 from gnas.files import add_format, write_atomic
 from gnas.model.baselines import HAND_MADE
 from gnas.model.ensemble import Ensemble
-from gnas.model.export_code import Exportable, as_exportable, module_source, safe_text
+from gnas.model.export_code import Exportable, as_exportable, escape_text, write_module
 from gnas.model.export_input import InputCode
 from gnas.model.export_template import ENSEMBLE_ENCODINGS, ENSEMBLE_SOURCE
-from gnas.model.export_weights import exported_views
+from gnas.model.export_weights import view_exported
 from gnas.model.network import GraphModule, Network
 from gnas.printed import format_count
 from gnas.run.layout import GENOTYPE, MODEL, WEIGHTS, member_folder
-from gnas.run.models import TrainedInfo, default_network, find_model, load_model
+from gnas.run.models import TrainedInfo, choose_network, find_model, load_model
 from gnas.run.table import Table
-from gnas.use.export_card import describe_task, model_card, origin_words
-from gnas.use.export_program import AXES, FORMATS, program_file
-from gnas.use.export_reader import reader_files
+from gnas.use.export_card import describe_origin, describe_task, write_model_card
+from gnas.use.export_program import AXES, FORMATS, write_program
+from gnas.use.export_reader import write_reader
 from gnas.workflow import package_versions
 
 Files = dict[str, str | bytes]
@@ -67,11 +67,11 @@ def export_run(
     choose(format, FORMATS, "format")
     _check_free(out, force)
     model, info = load_model(folder, network or _default_network(folder), seed)
-    files = ensemble_files(model, info) if isinstance(model, Ensemble) else _network_files(model, info)
+    files = write_ensemble(model, info) if isinstance(model, Ensemble) else _network_files(model, info)
     networks = [as_exportable(one) for one in (model.networks() if isinstance(model, Ensemble) else [model])]
-    files |= reader_files(model.task, info.encoding, _argument_names(networks), str(files["README.md"]))
+    files |= write_reader(model.task, info.encoding, _argument_names(networks), str(files["README.md"]))
     if format != "python":
-        files |= program_file(format, files, networks)
+        files |= write_program(format, files, networks)
     return _write_folder(out, files)
 
 
@@ -84,12 +84,12 @@ def _argument_names(networks: Sequence[Exportable], encodings: bool = False) -> 
 
 def _network_files(model: GraphModule, info: TrainedInfo) -> Files:
     model = as_exportable(model)
-    about = f"A graph neural network for {info.dataset}: {describe_task(model.task)}, {origin_words(model)}."
+    about = f"A graph neural network for {info.dataset}: {describe_task(model.task)}, {describe_origin(model)}."
     versions = package_versions(*PACKAGES)
     return {
-        "model.py": module_source(model, about),
-        WEIGHTS: tensor_bytes(exported_weights(model), {"format": "pt"}),
-        "README.md": model_card(model, info, versions),
+        "model.py": write_module(model, about),
+        WEIGHTS: tensor_bytes(collect_weights(model), {"format": "pt"}),
+        "README.md": write_model_card(model, info, versions),
         **({GENOTYPE: model.genotype.to_yaml()} if isinstance(model, Network) else {}),
         MODEL: _describe_export(info, versions),
     }
@@ -102,7 +102,7 @@ def _describe_export(info: TrainedInfo, versions: Mapping[str, str]) -> str:
     return json.dumps(add_format("model", {**info.description, "exported": origin}), indent=2) + "\n"
 
 
-def ensemble_files(ensemble: Ensemble, info: TrainedInfo) -> Files:
+def write_ensemble(ensemble: Ensemble, info: TrainedInfo) -> Files:
     """An ensemble as files: a module that averages, and each member as an export of its own in a folder."""
     files: Files = {}
     reads: list[tuple[str, ...]] = []
@@ -115,11 +115,11 @@ def ensemble_files(ensemble: Ensemble, info: TrainedInfo) -> Files:
         reads.append((*InputCode.of(member).names(), *InputCode.of(member).encodings()))
     versions = package_versions(*PACKAGES)
     task, total = ensemble.task, format_count(len(reads), "network")
-    about = f"An ensemble of {total} for {safe_text(info.dataset)}: {describe_task(task)}."
+    about = f"An ensemble of {total} for {escape_text(info.dataset)}: {describe_task(task)}."
     members = [as_exportable(one) for one in ensemble.networks()]
     names, every = _argument_names(members), _argument_names(members, encodings=True)
     rows = [
-        (f"member_{k}", safe_text(str(one["name"])), f"{one['weight']:.0%}") for k, one in enumerate(info.members, 1)
+        (f"member_{k}", escape_text(str(one["name"])), f"{one['weight']:.0%}") for k, one in enumerate(info.members, 1)
     ]
     kind = 0 if task.kind == "regression" else 1 if task.kind == "classification" else 2
     texts = {
@@ -151,16 +151,16 @@ def ensemble_files(ensemble: Ensemble, info: TrainedInfo) -> Files:
     }
 
 
-def exported_weights(model: Exportable) -> dict[str, Tensor]:
+def collect_weights(model: Exportable) -> dict[str, Tensor]:
     """The ``state_dict`` of the exported module."""
-    found = {name: value.contiguous().clone() for name, value in exported_views(model).items()}
+    found = {name: value.contiguous().clone() for name, value in view_exported(model).items()}
     norms = [name.removesuffix("running_mean") for name in found if name.endswith("running_mean")]
     return found | {f"{name}num_batches_tracked": torch.tensor(0) for name in norms}
 
 
 def _default_network(folder: str | Path) -> str:
     """The best network by validation of those that can be exported: not those of other packages, which may have no code."""
-    return default_network(folder, found_only=True, recipes=HAND_MADE)
+    return choose_network(folder, found_only=True, recipes=HAND_MADE)
 
 
 # -- the folder ----------------------------------------------------------------------------------------------------

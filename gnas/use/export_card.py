@@ -8,21 +8,21 @@ from collections.abc import Mapping, Sequence
 from gnas.arch.architecture import describe_stack
 from gnas.arch.genotype import Genotype
 from gnas.data.encoding import CLIP, Column, Encoding, Feature, format_list
-from gnas.model.export_code import Exportable, safe_text
+from gnas.model.export_code import Exportable, escape_text
 from gnas.model.export_input import InputCode
 from gnas.model.network import Network
 from gnas.model.task import UNITS, Task, decimals
 from gnas.printed import format_count
-from gnas.run.models import TrainedInfo, best_seed
+from gnas.run.models import TrainedInfo, choose_seed
 from gnas.run.table import Table
 
 TORCH = "2.11"  # the lowest version that runs exported code, as in pyproject.toml
 
 
-def model_card(network: Exportable, info: TrainedInfo, versions: Mapping[str, str]) -> str:
+def write_model_card(network: Exportable, info: TrainedInfo, versions: Mapping[str, str]) -> str:
     """The text of README.md."""
     sections = [
-        f"# A graph neural network for {safe_text(info.dataset)}",
+        f"# A graph neural network for {escape_text(info.dataset)}",
         f"{_origin(network)}, trained and exported by gnas {versions['gnas']}.",
         Table.from_tuples(("what", "value"), _facts(network, info)).to_markdown(),
         "## The network",
@@ -45,7 +45,7 @@ def _origin(network: Exportable) -> str:
     return "Found by architecture search from message passing"
 
 
-def origin_words(network: Exportable) -> str:
+def describe_origin(network: Exportable) -> str:
     """Where a network comes from, for the first line of its module."""
     made = network.architecture
     return f"{made.name} trained by gnas" if made is not None and made.kind == "baseline" else "found by gnas"
@@ -54,7 +54,7 @@ def origin_words(network: Exportable) -> str:
 def _facts(network: Exportable, info: TrainedInfo) -> list[tuple[str, str]]:
     task, made = network.task, network.genotype if isinstance(network, Network) else network.architecture
     better = "higher" if task.higher_is_better else "lower"
-    facts = [("dataset", safe_text(info.dataset)), ("task", describe_task(task, outputs=True))]
+    facts = [("dataset", escape_text(info.dataset)), ("task", describe_task(task, outputs=True))]
     tests = [result.test for result in info.results.values()]
     if tests:
         spread = (
@@ -65,7 +65,7 @@ def _facts(network: Exportable, info: TrainedInfo) -> list[tuple[str, str]]:
     if info.seed in info.results:
         mine = info.results[info.seed]
         val, test = _shown(task, mine.val), _shown(task, mine.test)
-        best = " (best on validation)" if info.seed == best_seed(info.results) else ""
+        best = " (best on validation)" if info.seed == choose_seed(info.results) else ""
         facts.append(("these weights", f"seed {info.seed}{best}: validation {val}, test {test}"))
     facts.append(("width", f"{network.channels} channels, {network.num_weights():,} weights"))
     if isinstance(made, Genotype):
@@ -92,7 +92,7 @@ def _shown(task: Task, value: float) -> str:
 def _network(network: Exportable) -> str:
     if not isinstance(network, Network):
         text = " ".join((type(network).__doc__ or "").partition("\n\n")[0].split())
-        return f"{safe_text(text)} `model.py` has its layers."
+        return f"{escape_text(text)} `model.py` has its layers."
     lines = [f"cell {k}: {text}" for k, text in enumerate(network.genotype.formulas(), start=1)]
     around = describe_stack(network.genotype)
     lines += [f"around: {around}"] if around else []
@@ -149,7 +149,7 @@ def _columns(name: str, columns: Sequence[Column], categories: Sequence[int], ch
     for column in columns:
         width = column.size if column.categorical and not categories else 1
         where = str(place) if width == 1 else f"{place} to {place + width - 1}, one-hot"
-        rows.append((where, safe_text(column.name), _describe(column)))
+        rows.append((where, escape_text(column.name), _describe(column)))
         place += width
     return Table.from_tuples((f"column of {name}", "name", "holds"), rows).to_markdown()
 
@@ -162,7 +162,7 @@ def _describe(column: Column) -> str:
     if (column.center, column.scale) != (0, 1):
         what += f", as (value - {column.center!r}) / {column.scale!r}"
     named = column.values[:40] if column.kind == "vocabulary" else ()  # integers are their own numbers
-    values = [f"{safe_text(str(v))} = {k}" for k, v in enumerate(named)]
+    values = [f"{escape_text(str(v))} = {k}" for k, v in enumerate(named)]
     if column.kind == "integer" and column.values and column.size <= 40:
         values.append(f"{', '.join(map(str, column.values))} as they are")
     values += [f"other = {column.size - 1}"] if column.other and column.size <= 40 else []
@@ -174,7 +174,7 @@ def _features(features: Sequence[Feature], channels: int) -> str:
     if not features:
         return f"`graph_attr` holds {format_count(channels, 'column')} of floats, one row for each graph."
     rows = [
-        (str(k), safe_text(one.name), f"(value - {one.center!r}) / {one.scale!r}") for k, one in enumerate(features)
+        (str(k), escape_text(one.name), f"(value - {one.center!r}) / {one.scale!r}") for k, one in enumerate(features)
     ]
     table = Table.from_tuples(("column of graph_attr", "name", "holds"), rows).to_markdown()
     return f"{table}\n\n`graph_attr` has one row for each graph; its values are clipped at ±{CLIP:g}."

@@ -46,7 +46,7 @@ TYPES = {torch.int64: "int64", torch.float32: "float32"}
 SIZES = (5, 4, 3)  # nodes of the graphs that are traced
 
 
-def program_file(
+def write_program(
     format: str, files: Mapping[str, str | bytes], networks: Sequence[Exportable]
 ) -> dict[str, str | bytes]:
     """The program of an exported folder and its card with a section on it; ``networks`` are all members of an ensemble."""

@@ -12,7 +12,7 @@ from gnas.data import atoms
 from gnas.data.encoding import Encoding, is_descriptor
 from gnas.model.export_code import list_lines, quote_text
 from gnas.model.task import Task
-from gnas.training.prediction import output_names
+from gnas.training.prediction import list_output_names
 
 OWN_IMPORTS = {
     "\nfrom gnas.data.encoding import Array\nfrom gnas.data.smiles import import_rdkit\n": "from rdkit import Chem\n",
@@ -212,7 +212,7 @@ HOW = {
 }
 
 
-def reader_files(task: Task, encoding: Encoding | None, names: Sequence[str], card: str) -> dict[str, str]:
+def write_reader(task: Task, encoding: Encoding | None, names: Sequence[str], card: str) -> dict[str, str]:
     """Files that read new data and a longer card; ``names`` are the network's arguments after x and edge_index."""
     reads = ["x", "edge_index", *names]
     molecules = encoding is not None and _reads_smiles(encoding)
@@ -255,7 +255,7 @@ def _serve_source(task: Task, encoding: Encoding | None, reads: Sequence[str], m
     source = _fill(
         SERVE,
         HOW=f"{how}\n\n{needs}".replace("<INPUTS>", ", ".join(name for name in reads if name != "batch")),
-        NAMES="\n".join(list_lines("NAMES = [", map(quote_text, output_names(task, encoding)), "]")),
+        NAMES="\n".join(list_lines("NAMES = [", map(quote_text, list_output_names(task, encoding)), "]")),
         READ=READ_SMILES if molecules else READ_GRAPHS,
         VALUES=values,
     )

@@ -15,7 +15,7 @@ from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.model.network import GraphModule
 from gnas.run.models import load_average, load_model
-from gnas.training.prediction import Predictions, Progress, infer_spread, output_names
+from gnas.training.prediction import Predictions, Progress, infer_spread, list_output_names
 from gnas.use.reading import NewGraphs, read_graphs
 
 
@@ -107,5 +107,5 @@ def predict_graphs(
     if new.smiles:
         table["smiles"] = np.array(new.smiles, dtype=object)
     values, *spread = (one.double().numpy() for one in tensors)
-    names = output_names(task, encoding)
+    names = list_output_names(task, encoding)
     return Predictions(task.kind, names, table, values, new.notes, spread=spread[0] if spread else None)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gnas.data import NAMES, load, unknown_data
+from gnas.data import NAMES, is_path, load, unknown_data
 from gnas.data.benchmark import Benchmark
 from gnas.data.benchmarks import is_dataset
 from gnas.data.checks import check_graph_set
@@ -69,7 +69,7 @@ def read_graphs(
     if is_benchmark(data):
         benchmark = data if isinstance(data, Benchmark) else _load_benchmark(data, task, data_root)
         return NewGraphs(_test_split(benchmark, task, encoding))
-    if isinstance(data, str) and not _exists(data):
+    if isinstance(data, str) and not is_path(data):
         raise unknown_data(data)
     data = as_table(data)
     parts = None if isinstance(data, str | Path | Table) else collect_graphs(data)
@@ -96,13 +96,6 @@ def is_benchmark(data: Any) -> bool:
     if isinstance(data, Benchmark) or (isinstance(data, str) and is_dataset(data)):
         return True
     return isinstance(data, str | Path) and Path(data).suffix.lower() in SUFFIXES
-
-
-def _exists(text: str) -> bool:
-    try:
-        return Path(text).expanduser().exists()
-    except (OSError, RuntimeError, ValueError):  # too long for a path, or the home of an unknown user
-        return False
 
 
 def _load_benchmark(data: str | Path, task: Task, data_root: str | Path | None) -> Benchmark:

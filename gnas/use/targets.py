@@ -89,26 +89,26 @@ def with_class_names(benchmark: Benchmark, values: np.ndarray | None) -> tuple[B
     return replace(benchmark, task=replace(benchmark.task, labels=names), encoding=encoding), values
 
 
-def flat_targets(y: Any, level: str) -> np.ndarray:
+def flatten_targets(y: Any, level: str) -> np.ndarray:
     """Targets as predictions come: an entry for each graph, or the nodes' or edges' of all graphs in a row."""
     if level == "graph" or not len(y):
         return np.asarray(y)
     return np.concatenate([np.atleast_1d(np.asarray(one)) for one in y])
 
 
-def known_rows(found: Tensor, graphs: GraphSet) -> tuple[np.ndarray, np.ndarray]:
+def find_known_rows(found: Tensor, graphs: GraphSet) -> tuple[np.ndarray, np.ndarray]:
     """Predictions and targets of the rows that belong to the split and have a target (not all NaN, no class -1)."""
     rows = find_known(graphs.y)
     rows = rows if graphs.mask is None else rows & graphs.mask
     return found[rows].numpy(), graphs.y[rows].numpy()
 
 
-def accuracy(found: np.ndarray, wanted: np.ndarray) -> float:
+def measure_accuracy(found: np.ndarray, wanted: np.ndarray) -> float:
     """The share of rows that agree."""
     return float((found == wanted).mean())
 
 
-def label_accuracy(found: np.ndarray, wanted: np.ndarray) -> float:
+def measure_label_accuracy(found: np.ndarray, wanted: np.ndarray) -> float:
     """The share of rows of which all known labels agree; rows without any do not count."""
     found, wanted = _as_columns(found, wanted)
     known = np.isfinite(wanted)
@@ -116,7 +116,7 @@ def label_accuracy(found: np.ndarray, wanted: np.ndarray) -> float:
     return float(right.all(1)[known.any(1)].mean()) if known.any() else math.nan
 
 
-def r_squared(found: np.ndarray, wanted: np.ndarray) -> float:
+def measure_r_squared(found: np.ndarray, wanted: np.ndarray) -> float:
     """1 - squared error / variance over the known entries, the mean over targets that have any.
 
     Of a constant target it is 1 if it is met and 0 if not.
@@ -140,10 +140,10 @@ def _as_columns(found: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.n
     return found, wanted
 
 
-SCORES = {"classification": accuracy, "multilabel": label_accuracy, "regression": r_squared}
+SCORES = {"classification": measure_accuracy, "multilabel": measure_label_accuracy, "regression": measure_r_squared}
 
 
-def class_values(names: Sequence[str]) -> np.ndarray:
+def read_class_values(names: Sequence[str]) -> np.ndarray:
     """Class names as an array; of whole numbers where they are."""
     whole = all(re.fullmatch("0|-?[1-9][0-9]{0,17}", name) for name in names)
     return np.array([int(name) for name in names]) if whole else np.array(names)

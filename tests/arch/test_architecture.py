@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gnas.arch.architecture import Architecture, read_architecture
-from gnas.arch.gap import zoo
+from gnas.arch.gap import approximate
 from gnas.arch.graphnas import GraphNASArchitecture, LayerChoice
 from gnas.arch.hand_made import HandMade
 from gnas.errors import InputError
@@ -16,7 +16,7 @@ from gnas.model.task import Task
 TASK = Task("node", "classification", 3, in_channels=5)
 LAYER = LayerChoice("gat", "sum", "relu", 2, 4)
 KINDS: dict[str, Architecture] = {
-    "found": zoo("gatedgcn", 2),
+    "found": approximate("gatedgcn", 2),
     "graphnas": GraphNASArchitecture((LAYER, LAYER), 6),
     "baseline": HandMade("gat", 2, 6, options={"heads": 2}),
 }

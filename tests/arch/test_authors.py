@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import genotypes, read_or_refused
 
 from gnas.arch.architecture import load_genotype
-from gnas.arch.authors import export, from_first, from_released, to_first, to_released
+from gnas.arch.authors import read_first, read_released, to_first, to_released, write_for_authors
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
@@ -45,7 +45,7 @@ Genotype:
 
 
 def test_the_published_genotype() -> None:
-    genotype = from_first(PUBLISHED)
+    genotype = read_first(PUBLISHED)
     assert genotype.depth() == 4
     assert genotype.variant == "paper"
     assert {(cell.nodes, cell.outputs, cell.output) for cell in genotype} == {(4, 4, "third")}
@@ -55,7 +55,7 @@ def test_the_published_genotype() -> None:
 
 
 def test_the_published_branch_without_aggregation_leaves_its_node_absent() -> None:
-    cell = from_first(PUBLISHED)[3]
+    cell = read_first(PUBLISHED)[3]
     assert [str(link) for link in cell.links[4:]] == [
         "5 <- 1: max",
         "6 <- 2: max",
@@ -69,15 +69,15 @@ def test_the_published_branch_without_aggregation_leaves_its_node_absent() -> No
 
 
 def test_the_published_genotype_with_all_nodes_put_out() -> None:
-    genotype = from_first(PUBLISHED, output="all")
+    genotype = read_first(PUBLISHED, output="all")
     assert [len(cell.output_nodes()) for cell in genotype] == [12, 12, 12, 11]
     assert genotype.aggregations() == Counter(sum=4 + 4 + 1 + 1, max=3 + 2)
 
 
 @pytest.mark.parametrize("output", ["third", "all", "leaves"])
 def test_first_files_come_back_exactly(output: str, tmp_path: Path) -> None:
-    genotype = from_first(PUBLISHED, output=output)
-    path = export(genotype, tmp_path / "zinc.txt", "first")
+    genotype = read_first(PUBLISHED, output=output)
+    path = write_for_authors(genotype, tmp_path / "zinc.txt", "first")
     assert path.read_text() == PUBLISHED
     assert load_genotype(path, output=output) == genotype
 
@@ -89,12 +89,12 @@ def test_first_files_may_be_python_lists(tmp_path: Path) -> None:
         cells.append([(operation, int(target), int(source)) for operation, target, source in items])
     path = tmp_path / "zinc.txt"
     path.write_text(f"# published\n{cells!r}\n")
-    assert load_genotype(path) == from_first(PUBLISHED)
-    assert from_first(repr(tuple(cells[0])))[0] == from_first(PUBLISHED)[0]
+    assert load_genotype(path) == read_first(PUBLISHED)
+    assert read_first(repr(tuple(cells[0])))[0] == read_first(PUBLISHED)[0]
 
 
 def test_identities_that_cross_levels_are_told_from_those_that_do_not() -> None:
-    (cell,) = from_first("cell 1: I 1 0, s 2 0, d 3 0, I 4 1, sum 5 2, I 6 3, I 7 4, I 8 7")
+    (cell,) = read_first("cell 1: I 1 0, s 2 0, d 3 0, I 4 1, sum 5 2, I 6 3, I 7 4, I 8 7")
     assert (cell.nodes, cell.outputs) == (3, 2)
     assert str(cell.tree()) == "[identity#1(identity(identity)) | identity(identity#1(identity(identity)))]"
 
@@ -104,17 +104,17 @@ def test_identities_that_cross_levels_are_told_from_those_that_do_not() -> None:
 def test_whatever_a_search_finds_can_be_exported(nodes: int, outputs: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     paper = SearchSpace(nodes, outputs).sample(rng, 2)
-    assert from_first(to_first(paper)) == paper
+    assert read_first(to_first(paper)) == paper
     reference = SearchSpace(nodes, nodes, variant="reference").sample(rng, 2)
-    assert from_released(to_released(reference)) == reference
+    assert read_released(to_released(reference)) == reference
 
 
 @settings(max_examples=60, deadline=None)
 @given(genotypes())
 def test_exports_are_exact_or_refused(genotype: Genotype) -> None:
     for write, read in (
-        (to_first, lambda text: from_first(text, output=genotype[0].output)),
-        (to_released, from_released),
+        (to_first, lambda text: read_first(text, output=genotype[0].output)),
+        (to_released, read_released),
     ):
         text = read_or_refused(lambda _, write=write: write(genotype), "")
         assert text is None or read(text) == genotype
@@ -128,12 +128,12 @@ def test_the_released_codes_files(tmp_path: Path) -> None:
     assert {(cell.nodes, cell.outputs, cell.output) for cell in genotype} == {(2, 2, "all")}
     assert genotype.depth() == 2
     assert [str(link) for link in genotype[1].links[2:4]] == ["3 <- 1: identity", "4 <- 2: max"]
-    assert export(genotype, path, "released").read_text() == RELEASED
+    assert write_for_authors(genotype, path, "released").read_text() == RELEASED
 
 
 def test_none_links_are_dropped() -> None:
     cell = topology("V_I 1 0", "V_None 2 0", "V_Sum 3 1", "V_None 4 2", "V_I 5 3", "V_None 6 3")
-    (read,) = from_released(f"Genotype:\n- id: 0\n  topology:\n{cell}")
+    (read,) = read_released(f"Genotype:\n- id: 0\n  topology:\n{cell}")
     assert (read.nodes, read.outputs, read.present()) == (2, 2, (0, 1, 3, 5))
 
 
@@ -195,13 +195,13 @@ def test_output_is_asked_of_first_files_only(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="applies only to files of the authors' first code"):
         load_genotype(path, output="third")
     with pytest.raises(InputError, match="choose one of: first, released"):
-        export(from_released(RELEASED), path, "second")
+        write_for_authors(read_released(RELEASED), path, "second")
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_any_change_of_a_file_is_read_or_refused(data: st.DataObject) -> None:
-    read, text = data.draw(st.sampled_from([(from_first, PUBLISHED), (from_released, RELEASED)]))
+    read, text = data.draw(st.sampled_from([(read_first, PUBLISHED), (read_released, RELEASED)]))
     start = data.draw(st.integers(0, len(text)))
     stop = data.draw(st.integers(start, min(start + 8, len(text))))
     changed = text[:start] + data.draw(st.text(max_size=4) | st.text("[](),'\": \n0123Isd", max_size=6)) + text[stop:]
@@ -211,5 +211,5 @@ def test_any_change_of_a_file_is_read_or_refused(data: st.DataObject) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.text() | st.text("[](),'\"Isd01 \n").map("[".__add__))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for read in (from_first, from_released):
+    for read in (read_first, read_released):
         read_or_refused(read, text)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gnas.arch import gap
 from gnas.arch.branches import BranchSpace, branch_cell, read_branches
-from gnas.arch.recipes import RECIPES, recipe
+from gnas.arch.recipes import RECIPES, expand_recipe
 from gnas.arch.space import SearchSpace
 from gnas.arch.stack import StackSpace
 
@@ -43,7 +43,7 @@ def test_branches_of_a_cell_are_read_back(seed: int) -> None:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_recipes_are_of_the_space(name: str) -> None:
-    assert recipe(name, 3) in BranchSpace(SPACE)
+    assert expand_recipe(name, 3) in BranchSpace(SPACE)
 
 
 def test_a_formula_gives_the_same_cell() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import cells, read_or_refused, trees
 
 from gnas.arch.formula import Tree
-from gnas.arch.gap import ZOO, genotype, parse, rewrite, to_cell, zoo
+from gnas.arch.gap import ZOO, approximate, genotype, parse, rewrite, to_cell
 from gnas.arch.genotype import CellGenotype
 from gnas.arch.operation import is_aggregator
 from gnas.errors import InputError
@@ -101,7 +101,7 @@ def test_one_aggregation_a_path(tree: Tree) -> None:
     ("name", "nodes", "outputs"), [("gcn", 1, 1), ("gin", 3, 3), ("graphsage", 2, 2), ("gat", 1, 1), ("gatedgcn", 2, 2)]
 )
 def test_the_zoo_is_the_papers_table(name: str, nodes: int, outputs: int) -> None:
-    network = zoo(name)
+    network = approximate(name)
     assert network.formulas() == (ZOO[name],) * 4
     assert network.depth() == 4
     assert {(cell.nodes, cell.outputs, cell.output) for cell in network} == {(nodes, outputs, "third")}
@@ -109,7 +109,7 @@ def test_the_zoo_is_the_papers_table(name: str, nodes: int, outputs: int) -> Non
 
 def test_zoo_names_its_choices() -> None:
     with pytest.raises(InputError, match=r"choose one of: gcn, gin, graphsage, gat, gatedgcn; did you mean 'gat'"):
-        zoo("gats")
+        approximate("gats")
 
 
 def test_gcn_gets_a_first_level_node_and_an_output() -> None:
@@ -213,7 +213,7 @@ def test_bad_trees(parents: tuple, operations: tuple, outputs: tuple, message: s
 
 
 def test_genotype_from_formulas() -> None:
-    assert genotype("mean", 3) == zoo("gcn", 3)
+    assert genotype("mean", 3) == approximate("gcn", 3)
     assert genotype("mean") == genotype(["mean"])
     mixed = genotype([ZOO["gat"], "[identity | dense]"], variant="bare")
     assert (len(mixed), mixed.depth(), mixed.variant) == (2, 1, "bare")

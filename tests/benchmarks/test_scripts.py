@@ -72,7 +72,7 @@ def test_hand_made(call, tmp_path: Path) -> None:
 
 def test_memory(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Computing messages again keeps less, in the supernet and in networks."""
-    monkeypatch.setattr(memory.recompute, "LARGE", memory.recompute.LARGE)
+    monkeypatch.setattr(memory.edges, "LARGE", memory.edges.LARGE)
     out = tmp_path / "memory.csv"
     small = ("--batch", "1", "--cells", "2", "--channels", "8", "--budget", "0.01")
     for recompute in ("never", "always"):
@@ -82,7 +82,7 @@ def test_memory(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {row["what"] for row in found} == {"search", "training"}
     assert kept["supernet", "always"] < 0.3 * kept["supernet", "never"]
     assert kept["every message", "always"] < 0.7 * kept["every message", "never"]
-    assert memory.recompute.LARGE == 0
+    assert memory.edges.LARGE == 0
 
 
 def test_recipes(call, tmp_path: Path) -> None:

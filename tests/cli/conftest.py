@@ -38,6 +38,13 @@ def finished(rings: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     return folder, ended
 
 
+@pytest.fixture
+def copy(finished: tuple[Path, Ended]) -> Path:
+    """A copy of the finished run that a test may change."""
+    shutil.copytree(finished[0], Path("runs/one"))
+    return Path("runs/one")
+
+
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Default folders such as runs/ land in the test's own."""

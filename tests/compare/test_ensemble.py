@@ -23,7 +23,7 @@ from gnas.report import write_report
 from gnas.run import checkpoint
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
-from gnas.run.models import default_network, describe_network, find_model, load_model
+from gnas.run.models import choose_network, describe_network, find_model, load_model
 from gnas.run.settings import Settings
 from gnas.use.evaluate import evaluate
 from gnas.use.export import export_run
@@ -135,7 +135,7 @@ def test_a_killed_selection_is_made_again(whole: Discovery, tmp_path: Path, monk
         patch.setattr(module, "predict_splits", die)
         with pytest.raises(KeyboardInterrupt):
             discover(BENCH, SETTINGS, tmp_path / "run")
-    assert default_network(tmp_path / "run") != "ensemble"
+    assert choose_network(tmp_path / "run") != "ensemble"
     found = discover(BENCH, SETTINGS, tmp_path / "run", resume=True)
     assert members(found.folder) == members(whole.folder)
     times = [(found.folder / MEMBERS).stat().st_mtime_ns]

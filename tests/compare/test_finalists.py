@@ -14,7 +14,7 @@ from gnas.compare.finalists import Finalist
 from gnas.errors import Interrupted
 from gnas.run.folder import Run
 from gnas.run.leaderboard import Leaderboard
-from gnas.run.models import default_network, find_model, load_model
+from gnas.run.models import choose_network, find_model, load_model
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import Settings
 from gnas.strategies.candidate import RaceCandidate
@@ -60,10 +60,10 @@ def test_the_best_found_and_the_best_hand_made_network_are_compared(whole: Disco
 
 def test_the_best_by_validation_is_used(whole: Discovery) -> None:
     best = min(whole.leaderboard.rows, key=lambda row: row.val).name
-    assert default_network(whole.folder) == best == find_model(whole.folder).name
+    assert choose_network(whole.folder) == best == find_model(whole.folder).name
     predicted = predict(whole.folder, BENCH.test)
     assert predicted.network.startswith(f"{best}, seed ")
-    assert default_network(whole.folder, found_only=True) == "gnas"
+    assert choose_network(whole.folder, found_only=True) == "gnas"
 
 
 @pytest.mark.parametrize("count", [3, 20, 40])

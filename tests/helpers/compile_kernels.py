@@ -22,7 +22,7 @@ from gnas.kernels import fused
 from gnas.model import baselines
 from gnas.model.build import build_network
 from gnas.model.supernet import Supernet
-from gnas.training.optim import adam, clip_and_step
+from gnas.training.optim import clip_and_step, make_adam
 from gnas.training.store import GraphStore
 
 H100 = GPUTarget("cuda", 90, 32)
@@ -89,7 +89,7 @@ def main() -> None:
         model = baselines.build_recipe(name, task, 66, 2, dropout)
         model.train()(rich).square().sum().backward()
     for decoupled in (False, True):
-        optimizer = adam(model.parameters(), 0.1, 0.0, torch.device("cpu"), decoupled=decoupled)
+        optimizer = make_adam(model.parameters(), 0.1, 0.0, torch.device("cpu"), decoupled=decoupled)
         clip_and_step(optimizer, model.parameters(), 1.0)
         clip_and_step(optimizer, model.parameters(), 0.0)
     fused.product(

@@ -24,7 +24,7 @@ from gnas.arch.architecture import load_genotype, read_architecture
 from gnas.arch.genotype import Genotype
 from gnas.arch.graphnas import GraphNASArchitecture, LayerChoice
 from gnas.cli.networks import read_network
-from gnas.cli.prepare import Place
+from gnas.cli.prepare import RunFolder
 from gnas.data.benchmarks import find_facts, images, sources, superpixels, zinc
 from gnas.data.own.load import encode_graphs, load_own
 from gnas.data.storage import BrokenFile, read_arrays, read_graphs, save_benchmark, write_arrays
@@ -201,7 +201,7 @@ def _listed(root: Path) -> object:
 
 
 def _saved(root: Path) -> object:
-    return Place(root / RUN, "search", True, False).saved, _remembered(root / RUN)
+    return RunFolder(root / RUN, "search", True, False).saved, _remembered(root / RUN)
 
 
 def _encoded(root: Path) -> object:

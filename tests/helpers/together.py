@@ -99,7 +99,7 @@ def diverged() -> str:
     distributed.same_start(supernet)
     distributed.end_epoch(supernet)
     with torch.no_grad():
-        supernet.filter_alphas[0, 0, 0] += 1e-6 * distributed.rank()
+        supernet.filter_alphas[0, 0, 0] += 1e-6 * distributed.get_rank()
     try:
         distributed.end_epoch(supernet)
     except distributed.Diverged as error:
@@ -144,4 +144,4 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     distributed.join_processes("cpu")
     where = Path(sys.argv[1])
-    (where / f"rank-{distributed.rank()}.json").write_text(json.dumps(everything(where)))
+    (where / f"rank-{distributed.get_rank()}.json").write_text(json.dumps(everything(where)))

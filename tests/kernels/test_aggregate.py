@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gnas.errors import InputError
 from gnas.graph import Neighbors
-from gnas.kernels.aggregate import AGGREGATORS, aggregate, implementation, reduce
+from gnas.kernels.aggregate import AGGREGATORS, aggregate, reduce
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}
 RANGES = [(6, 6), (0, 0), (4, 2), (2, 4), (6, 0), (0, 6), (0, 3), (3, 6)]  # channels [:sum_to] and [max_from:]
@@ -180,14 +180,6 @@ def test_unknown_names(monkeypatch: pytest.MonkeyPatch) -> None:
         aggregate(torch.ones(1, 1), neighbors, "sum")
 
 
-def test_the_device_chooses_unless_forced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GNAS_AGGREGATE", raising=False)
-    assert implementation(torch.device("cpu")) == "cpu"
-    assert implementation(torch.device("cuda")) in ("triton", "reference")
-    monkeypatch.setenv("GNAS_AGGREGATE", "reference")
-    assert implementation(torch.device("cpu")) == "reference"
-
-
 @pytest.mark.parametrize(("sum_to", "max_from"), [(4, 4), (0, 0), (3, 1)])
 def test_custom_operator_is_well_formed(forced: str, sum_to: int, max_from: int) -> None:
     n, _ = Neighbors.from_edges(random_edges(7, 15, seed=4), 7, 7)
@@ -229,12 +221,12 @@ def test_triton_in_its_interpreter() -> None:
                 "model/test_supernet",
                 "kernels/test_fused",
                 "kernels/fused/test_joined",
-                "kernels/test_batches",
-                "kernels/test_adam",
+                "kernels/test_triton_batches",
+                "kernels/test_triton_adam",
             )
         ),
     ]
-    chosen = "(triton or float32 or joined or batches or test_adam) and not repeated and not well_formed"
+    chosen = "(triton or float32 or joined or batches or test_triton_adam) and not repeated and not well_formed"
     command = [sys.executable, "-m", "pytest", "-x", *files, "-k", chosen, "-p", "no:cacheprovider"]
     forced = {"TRITON_INTERPRET": "1", "GNAS_AGGREGATE": "triton", "GNAS_FUSED": "triton"}
     done = subprocess.run(command, env={**os.environ, **forced}, capture_output=True, text=True, check=False)

@@ -173,7 +173,9 @@ def test_isolated_nodes_and_empty_graphs_never_give_nan(kind: str, dtype: torch.
 
 
 def test_graphsage_of_the_zoo_is_pygs_sageconv() -> None:
-    ours = GAPConv(16, gap.zoo("graphsage", num_cells=1, variant="bare")[0], variant="bare", norm=False, residual=False)
+    ours = GAPConv(
+        16, gap.approximate("graphsage", num_cells=1, variant="bare")[0], variant="bare", norm=False, residual=False
+    )
     theirs = SAGEConv(16, 16, aggr="mean")
     parts = {("identity",): theirs.lin_r.weight, ("mean",): theirs.lin_l.weight}
     with torch.no_grad():
@@ -191,7 +193,7 @@ def test_zoo_networks_train(name: str) -> None:
     data = Batch.from_data_list([random_graph(8, 20, seed) for seed in range(12)])
     data.x, data.y = data.x.float(), torch.randn(12, 2)
     what = task()
-    net, batch = Network(gap.zoo(name, num_cells=2), what, 16), GraphBatch.from_pyg(data)
+    net, batch = Network(gap.approximate(name, num_cells=2), what, 16), GraphBatch.from_pyg(data)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     losses = []
     for _ in range(25):

@@ -15,11 +15,10 @@ from gnas.arch.gap import genotype
 from gnas.arch.stack import Stack
 from gnas.errors import InputError
 from gnas.graph import GraphBatch
-from gnas.model.export_code import module_source
-from gnas.model.network import Network
-from gnas.model.propagation import TELEPORT, propagate
+from gnas.model.export_code import write_module
+from gnas.model.network import TELEPORT, Network, propagate
 from gnas.model.task import Task
-from gnas.use.export import exported_weights
+from gnas.use.export import collect_weights
 
 TASK = Task("node", "regression", 3, in_channels=4, head="linear", scale=(2.0, 1.0, 1.0), center=(1.0, 0.0, 0.0))
 SHALLOW = replace(genotype("[identity | symmetric]", 1, "bare"), stack=Stack(propagation=4))
@@ -53,9 +52,9 @@ def test_the_exported_module_propagates(batch: Batch, formula: str) -> None:
     made = replace(genotype(formula, 1, "bare"), stack=Stack(propagation=4))
     network = shake(Network(made, TASK, 8)).eval()
     module: dict[str, object] = {"__file__": "model.py"}
-    exec(module_source(network, "a network"), module)
+    exec(write_module(network, "a network"), module)
     rebuilt = module["Model"]()  # type: ignore[operator]
-    rebuilt.load_state_dict(exported_weights(network))
+    rebuilt.load_state_dict(collect_weights(network))
     out = rebuilt.eval()(batch.x.float(), batch.edge_index)
     scale, center = torch.tensor(TASK.scale), torch.tensor(TASK.center)
     assert_near(out, network(batch.x, batch.edge_index, batch.batch) * scale + center, 1e-4)

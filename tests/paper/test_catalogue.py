@@ -7,7 +7,7 @@ from papers import wanted
 
 from gnas.errors import InputError
 from gnas.paper import ITEMS, PAPER, QUICK, Changes, Request, plan_runs
-from gnas.paper.catalogue import runs_of
+from gnas.paper.catalogue import list_item_runs
 from gnas.paper.published import HAND_MADE, read_published
 from gnas.paper.runs import DepthRun, SearchRun, TrainRun
 
@@ -46,14 +46,14 @@ def test_every_table_has_the_papers_lines():
 
 
 def test_equal_runs_are_one():
-    every = [job.key for item in ITEMS for job in runs_of(item, Request())]
+    every = [job.key for item in ITEMS for job in list_item_runs(item, Request())]
     once = [job.key for job in plan_runs(Request())]
     assert len(once) == len(set(once)) < len(every)
     assert set(once) == set(every)
     for item in ("table-zinc", "figure-architectures", "figure-operations", "table-operations", "figure-collapse"):
-        assert "zinc/single-level-4-seed0" in {job.key for job in runs_of(item, Request())}, item
-    deep = {job.key for job in runs_of("figure-depth", Request())}
-    assert {job.key for job in runs_of("table-zinc", Request()) if "gin" in job.key} <= deep
+        assert "zinc/single-level-4-seed0" in {job.key for job in list_item_runs(item, Request())}, item
+    deep = {job.key for job in list_item_runs("figure-depth", Request())}
+    assert {job.key for job in list_item_runs("table-zinc", Request()) if "gin" in job.key} <= deep
 
 
 def test_what_a_run_needs_stands_before_it():

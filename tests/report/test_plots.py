@@ -30,7 +30,7 @@ def texts(figure: Any) -> list[str]:
 
 
 def test_alphas_by_cell_with_every_candidate() -> None:
-    figure = plots.alpha_trajectories(HISTORY, SearchSpace(), level=1)
+    figure = plots.draw_alphas(HISTORY, SearchSpace(), level=1)
     shown = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title() for axes in shown] == ["cell 1", "cell 2", "cell 3"]
     assert {"zero", "identity", "sparse", "dense", "epoch"} <= set(texts(figure))
@@ -38,63 +38,63 @@ def test_alphas_by_cell_with_every_candidate() -> None:
         totals = sum(line.get_ydata()[-1] for line in axes.get_lines())
         assert totals == pytest.approx(1.0)
     with pytest.raises(InputError, match="no alphas"):
-        plots.alpha_trajectories([{"epoch": 1}], SearchSpace())
+        plots.draw_alphas([{"epoch": 1}], SearchSpace())
 
 
 def test_counts_stack_up_to_the_places_of_level_two() -> None:
-    figure = plots.operation_counts(HISTORY)
+    figure = plots.draw_operation_counts(HISTORY)
     tops = [patch.get_data().values for patch in figure.axes[0].patches]
     assert list(tops[-1]) == [9] * 12
     assert "links on level 2" in texts(figure)
 
 
 def test_distribution_counts_links_by_level() -> None:
-    figure = plots.operation_distribution({"one": GENOTYPE})
+    figure = plots.draw_operations({"one": GENOTYPE})
     heights = [[bar.get_height() for bar in axes.patches] for axes in figure.axes]
     assert [sum(each) for each in heights] == [18, 9]
-    several = plots.operation_distribution({"one": GENOTYPE, "_two": GENOTYPE, "$3$": GENOTYPE})
+    several = plots.draw_operations({"one": GENOTYPE, "_two": GENOTYPE, "$3$": GENOTYPE})
     assert {"one", "$3$"} <= set(texts(several))
 
 
 def test_depth_against_the_number_of_cells() -> None:
-    figure = plots.depth_trajectory(HISTORY, 3)
+    figure = plots.draw_depth(HISTORY, 3)
     assert {"message-passing depth (cells)", "number of cells: 3", "epoch"} <= set(texts(figure))
-    rounds = plots.depth_rounds([RoundRecord(8, 6, None, None), RoundRecord(6, None, None, None)])
+    rounds = plots.draw_depth_rounds([RoundRecord(8, 6, None, None), RoundRecord(6, None, None, None)])
     assert {"cells at the start", "searched depth", "round"} <= set(texts(rounds))
 
 
 def test_curves_are_means_over_the_seeds_and_say_what_is_better() -> None:
     low = [{"epoch": 1, "val_metric": 1.0}, {"epoch": 2, "val_metric": None}]
     high = [{"epoch": 1, "val_metric": 3.0}]
-    figure = plots.training_curves({"a": [low, high], "b": [low]}, "mae")
+    figure = plots.draw_training_curves({"a": [low, high], "b": [low]}, "mae")
     assert list(figure.axes[0].get_lines()[0].get_ydata()) == [2.0]
     assert "validation MAE (lower is better)" in texts(figure)
-    figure = plots.training_curves({"a": [low]}, "class_accuracy")
+    figure = plots.draw_training_curves({"a": [low]}, "class_accuracy")
     assert "validation class-averaged accuracy % (higher is better)" in texts(figure)
     long = [{"epoch": epoch, "val_metric": 1.0} for epoch in range(1, 5001)]
-    line = plots.training_curves({"a": [long]}, "mae").axes[0].get_lines()[0]
+    line = plots.draw_training_curves({"a": [long]}, "mae").axes[0].get_lines()[0]
     assert len(line.get_xdata()) <= 250
     assert line.get_xdata()[-1] == 5000
 
 
 def test_leaderboard_has_the_best_on_top_and_no_spread_for_one_seed() -> None:
-    figure = plots.leaderboard(board())
+    figure = plots.draw_leaderboard(board())
     (panel,) = figure.axes
     assert [tick.get_text() for tick in panel.get_yticklabels()] == ["gnas", "gatedgcn", "gin", "gcn"]
     assert panel.yaxis_inverted()
     assert panel.get_xlabel() == "test MAE (lower is better)"
     assert len(panel.collections) == 4
-    assert not plots.leaderboard(board(seeds=1)).axes[0].collections
+    assert not plots.draw_leaderboard(board(seeds=1)).axes[0].collections
 
 
 def test_cost_names_every_network_and_the_search() -> None:
-    figure = plots.cost_against_quality(board(), 900.0)
+    figure = plots.draw_cost(board(), 900.0)
     assert {"gnas", "gatedgcn", "gin", "gcn", "with search"} <= set(texts(figure))
     assert [shorten_number(value) for value in (0.5, 200, 5000, 2e6)] == ["0.5", "200", "5k", "2M"]
 
 
 def test_files_are_written_whole(tmp_path: Path) -> None:
-    figure = plots.leaderboard(board())
+    figure = plots.draw_leaderboard(board())
     for name in ("a.svg", "b.png"):
         assert plots.save_plot(figure, tmp_path / name).stat().st_size > 1000
     ElementTree.fromstring((tmp_path / "a.svg").read_text())
@@ -105,13 +105,13 @@ def test_files_are_written_whole(tmp_path: Path) -> None:
 
 def test_inline_plots_fetch_nothing_and_keep_texts_as_they_are() -> None:
     rows = (Row("<i>$a_1$&", 0.123456, 0.1, 2, 0.1, 10, 1, 1.0, 1.0), Row("_b", 0.2, 0.1, 2, 0.1, 10, 1, 1.0, 1.0))
-    svg = inline_svg(plots.leaderboard(Leaderboard("d", "mae", rows)), "one", "a <label>")
+    svg = inline_svg(plots.draw_leaderboard(Leaderboard("d", "mae", rows)), "one", "a <label>")
     root = ElementTree.fromstring(svg)
     assert "http" not in svg
     assert not list(root.iter("style"))
     assert root.get("aria-label") == "a <label>"
     assert {"<i>$a_1$&", "_b"} <= {text.text for text in root.iter("text")}
-    other = inline_svg(plots.leaderboard(board()), "two", "label")
+    other = inline_svg(plots.draw_leaderboard(board()), "two", "label")
     ids = [{element.get("id") for element in ElementTree.fromstring(one).iter()} - {None} for one in (svg, other)]
     assert not ids[0] & ids[1]
 
@@ -119,7 +119,7 @@ def test_inline_plots_fetch_nothing_and_keep_texts_as_they_are() -> None:
 def test_plots_leave_no_global_state() -> None:
     code = (
         "import sys; sys.path[:0] = sys.argv[1:]; from folders import board; from gnas.report import plots;"
-        "assert 'matplotlib' not in sys.modules; plots.leaderboard(board());"
+        "assert 'matplotlib' not in sys.modules; plots.draw_leaderboard(board());"
         "print('matplotlib' in sys.modules, 'matplotlib.pyplot' in sys.modules)"
     )
     helpers = Path(__file__).parents[1] / "helpers"
@@ -129,7 +129,7 @@ def test_plots_leave_no_global_state() -> None:
 
 def test_lines_are_the_curves_of_the_strategies() -> None:
     one = made_up_comparison()
-    figure = plots.best_so_far(one)
+    figure = plots.draw_best_so_far(one)
     epochs, seconds = figure.axes
     for panel, cost in ((epochs, "epochs"), (seconds, "seconds")):
         assert panel.get_xlabel().endswith(cost)
@@ -145,5 +145,5 @@ def test_lines_are_the_curves_of_the_strategies() -> None:
 
 
 def test_names_of_strategies_are_saved_as_they_are(tmp_path: Path) -> None:
-    path = plots.save_plot(plots.best_so_far(made_up_comparison()), tmp_path / "curves.svg")
+    path = plots.save_plot(plots.draw_best_so_far(made_up_comparison()), tmp_path / "curves.svg")
     assert "$one_$hot" in path.read_text()

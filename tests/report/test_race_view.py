@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gnas.report.race_view import MANY, Racer, race_curves, racers_table
+from gnas.report.race_view import MANY, Racer, draw_race_curves, racers_table
 
 
 def racers(count: int, state: str = "in the race") -> list[Racer]:
@@ -34,7 +34,7 @@ def test_the_caption_counts(states: tuple[str, ...], end: str) -> None:
 
 def test_of_many_points_the_worst_are_not_shown() -> None:
     few, many = racers(3), racers(MANY)
-    assert race_curves(few, "mae").axes[0].get_ylim()[1] > 50, "each of few points counts"
-    low, high = race_curves(many, "mae").axes[0].get_ylim()
+    assert draw_race_curves(few, "mae").axes[0].get_ylim()[1] > 50, "each of few points counts"
+    low, high = draw_race_curves(many, "mae").axes[0].get_ylim()
     assert low < 0.4
     assert high < 1

@@ -20,7 +20,7 @@ from gnas.model.build import build_network
 from gnas.model.network import GraphModule, Network
 from gnas.model.task import Task
 from gnas.run import checkpoint
-from gnas.run.models import best_seed, build_model, describe_model, load_model
+from gnas.run.models import build_model, choose_seed, describe_model, load_model
 from gnas.run.record import TrainingFigures
 from gnas.use.export import export_run
 
@@ -133,7 +133,7 @@ def test_the_seed_that_is_best_on_validation_is_taken(tmp_path: Path) -> None:
     [("mae", {1: 2.0, 2: 1.0}, 2), ("accuracy", {1: 2.0, 2: 1.0}, 1), ("rmse", {1: float("nan"), 2: 9.0}, 2)],
 )
 def test_best_means_best_for_the_metric(metric: str, vals: dict, best: int) -> None:
-    assert best_seed({seed: TrainingFigures(seed, -val, val, metric) for seed, val in vals.items()}) == best
+    assert choose_seed({seed: TrainingFigures(seed, -val, val, metric) for seed, val in vals.items()}) == best
 
 
 def test_a_training_and_an_exported_folder_stand_for_themselves(tmp_path: Path, batch) -> None:

@@ -15,7 +15,7 @@ from gnas.errors import InputError, Interrupted
 from gnas.run.folder import Run
 from gnas.strategies import Darts, SearchProblem, SingleLevel, search
 from gnas.strategies.base import SearchContext
-from gnas.strategies.gradient import DECIDED, identity_share
+from gnas.strategies.gradient import DECIDED, measure_identity_share
 from gnas.strategies.single_level import SingleLevelSearch
 
 SMALL = {"epochs": 2, "batch_size": 4}
@@ -65,7 +65,11 @@ def test_history(share: bool) -> None:
         assert record["depth"] == genotype.depth()
         assert sum(record["operations"].values()) == sum(len(cell.links) for cell in genotype)
         assert sum(record["second_level"].values()) == 2 * SPACE.nodes
-        assert record["identity_share"] == record["second_level"].get("identity", 0) / 4 == identity_share(genotype)
+        assert (
+            record["identity_share"]
+            == record["second_level"].get("identity", 0) / 4
+            == measure_identity_share(genotype)
+        )
         assert (record["alphas"][0] == record["alphas"][1]) == share
         assert record["margin"] >= 0
     assert result.history[0]["alphas"] != result.history[1]["alphas"]
@@ -131,7 +135,7 @@ def test_stop_on_collapse_gives_the_epoch_before() -> None:
     result = collapse(0.8).search("single-level")
     assert [record["identity_share"] for record in result.history] == [0, 1]
     assert result.genotype == Genotype.from_yaml(result.history[0]["genotype"])
-    assert identity_share(result.genotype) == 0
+    assert measure_identity_share(result.genotype) == 0
     assert result.trained_epochs == 2
 
 

@@ -10,7 +10,7 @@ from tiny import SPACE, tiny
 
 from gnas.arch.genotype import Genotype
 from gnas.arch.hand_made import HandMade
-from gnas.arch.recipes import RECIPES, as_genotype, as_hand_made, recipe
+from gnas.arch.recipes import RECIPES, as_genotype, as_hand_made, expand_recipe
 from gnas.model.baselines import HAND_MADE
 from gnas.run.settings import Settings
 from gnas.strategies.candidate import RaceCandidate
@@ -128,7 +128,7 @@ def test_encodings_race() -> None:
 def test_recipes_and_their_neighbours_share_features() -> None:
     space = wide_space()
     recipe_features = space.usual(HandMade("gin+", 3), "hand-made").features()
-    other = replace(recipe("gin+", 3), stack=replace(recipe("gin+", 3).stack, mlp=1))
+    other = replace(expand_recipe("gin+", 3), stack=replace(expand_recipe("gin+", 3).stack, mlp=1))
     shared = set(recipe_features) & set(space.usual(other, "mutation").features())
     assert {"uses sum(edge)", "message edge", "ffn=True", "kind=cells"} <= shared
 

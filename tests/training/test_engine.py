@@ -20,7 +20,7 @@ from gnas.model.task import Task
 from gnas.run.protocol import TrainConfig
 from gnas.strategies import Darts, SingleLevel, search
 from gnas.training.engine import WARMUP, Engine, take_turns
-from gnas.training.optim import adam, set_rate
+from gnas.training.optim import make_adam, set_rate
 from gnas.training.store import Capacity, GraphStore, Planned
 from gnas.training.train import Trainer, train, train_seeds
 
@@ -186,7 +186,7 @@ def test_compiled_padded_batches_equal_exact_ones() -> None:
 def counted(device: str, mode: str, steps: int = 8) -> tuple[list[float], int]:
     """Sums of a weight moved by each batch's ids, with a rate that changes half-way; and how often Python ran the step."""
     weight, calls = torch.nn.Parameter(torch.ones(4, device=device)), 0
-    optimizer = adam([weight], 0.1, 0.0, torch.device(device))
+    optimizer = make_adam([weight], 0.1, 0.0, torch.device(device))
 
     def step(one: Planned) -> None:
         nonlocal calls

@@ -17,7 +17,7 @@ from gnas.model.task import Task
 from gnas.run.folder import Run
 from gnas.run.protocol import TrainConfig
 from gnas.strategies import SingleLevel, search
-from gnas.training.evaluation import PreciseNorms, evaluate, lag_behind, norms_of
+from gnas.training.evaluation import PreciseNorms, evaluate, lag_behind, list_norms
 from gnas.training.loop import make_generator
 from gnas.training.store import GraphStore
 from gnas.training.train import train
@@ -37,23 +37,23 @@ def test_the_statistics_are_the_mean_over_the_batches(made: str) -> None:
     model.train()
     given: list[torch.Tensor] = []
     precise = PreciseNorms(model, store, 5, 2, "eager", "float32", None)
-    first = norms_of(model)[0]
+    first = list_norms(model)[0]
     hook = first.register_forward_pre_hook(lambda module, args: given.append(args[0].detach().double()))
     precise()
     hook.remove()
     assert len(given) in (0, 2)  # a hand-made network's norm is not called as a module
     assert model.training
-    assert all(norm.training and norm.momentum == 0.1 for norm in norms_of(model))
+    assert all(norm.training and norm.momentum == 0.1 for norm in list_norms(model))
     if given:
         means = torch.stack([h.mean(-2) for h in given]).mean(0)
         variances = torch.stack([h.var(-2, correction=1) for h in given]).mean(0)
         torch.testing.assert_close(first.running_mean.squeeze(-2).double(), means, rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(first.running_var.squeeze(-2).double(), variances, rtol=1e-4, atol=1e-6)
-    found = [norm.running_mean.clone() for norm in norms_of(model)]
-    for norm in norms_of(model):
+    found = [norm.running_mean.clone() for norm in list_norms(model)]
+    for norm in list_norms(model):
         norm.running_mean.fill_(7.0)
     precise()  # what stood there before plays no part
-    assert all(torch.equal(norm.running_mean, old) for norm, old in zip(norms_of(model), found, strict=True))
+    assert all(torch.equal(norm.running_mean, old) for norm, old in zip(list_norms(model), found, strict=True))
 
 
 def test_one_batch_makes_evaluation_equal_to_training_mode() -> None:
@@ -116,7 +116,7 @@ def test_a_recorded_step_takes_the_same_statistics() -> None:
         for _ in range(2):
             precise()
         with precise.engine.on_stream():
-            found.append([norm.running_var.cpu() for norm in norms_of(model)])
+            found.append([norm.running_var.cpu() for norm in list_norms(model)])
     for eager, recorded in zip(*found, strict=True):
         torch.testing.assert_close(eager, recorded)
 
@@ -124,7 +124,7 @@ def test_a_recorded_step_takes_the_same_statistics() -> None:
 def slow(momentum: float) -> GraphModule:
     """A network whose running averages begin far off and follow the batches at this rate."""
     model = baselines.build_baseline("gin", BENCH.task, channels=8, num_layers=2)
-    for norm in norms_of(model):
+    for norm in list_norms(model):
         norm.momentum = momentum
         norm.running_mean.fill_(4.0)
     return model

@@ -6,16 +6,25 @@ import pytest
 import torch
 from torch import nn
 
-from gnas.training.optim import WeightAverage, adam, autocast, restore, set_rate, sgd, steps_taken, use_precision
+from gnas.training.optim import (
+    WeightAverage,
+    autocast,
+    make_adam,
+    make_sgd,
+    read_steps,
+    restore,
+    set_rate,
+    use_precision,
+)
 
 CPU = torch.device("cpu")
 
 
 def optimizers(model: nn.Module) -> list[torch.optim.Optimizer]:
     return [
-        adam(model.parameters(), 0.1, 0.01, CPU, betas=(0.5, 0.9)),
-        adam(model.parameters(), 0.1, 0.01, CPU, decoupled=True),
-        sgd(model.parameters(), 0.1, 0.9, 0.01, CPU),
+        make_adam(model.parameters(), 0.1, 0.01, CPU, betas=(0.5, 0.9)),
+        make_adam(model.parameters(), 0.1, 0.01, CPU, decoupled=True),
+        make_sgd(model.parameters(), 0.1, 0.9, 0.01, CPU),
     ]
 
 
@@ -112,11 +121,11 @@ def test_weight_average() -> None:
 def test_adam_counts_its_steps() -> None:
     model = nn.Linear(3, 2)
     for decoupled in (False, True):
-        one = adam(model.parameters(), 0.1, 0.0, CPU, decoupled=decoupled)
+        one = make_adam(model.parameters(), 0.1, 0.0, CPU, decoupled=decoupled)
         for taken in (1, 2):
             model(torch.ones(1, 3)).sum().backward()
             one.step()
-            assert float(steps_taken(one)) == taken
+            assert float(read_steps(one)) == taken
 
 
 @pytest.mark.parametrize(("precision", "wanted"), [("float32", "highest"), ("tf32", "high"), ("bf16", "high")])

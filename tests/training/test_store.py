@@ -62,7 +62,7 @@ def test_shuffling_follows_the_generator_alone(padded):
 def test_a_batch_gives_the_output_of_pygs_batch(level, padded):
     made = graphs(23, level=level)
     store = GraphStore(GraphSet.from_data(made, level))
-    network = Network(gap.zoo("gatedgcn"), Task(level, "regression", 1, categories=(5,)), 8).eval()
+    network = Network(gap.approximate("gatedgcn"), Task(level, "regression", 1, categories=(5,)), 8).eval()
     for planned in store.plan(6, torch.Generator().manual_seed(0), padded):
         batch = store.batch(planned.ids, planned.capacity)
         ids = [i for i in planned.ids.tolist() if i < 23]
@@ -77,7 +77,7 @@ def test_padding_changes_neither_gradients_nor_statistics():
     results = []
     for padded in (False, True):
         torch.manual_seed(0)
-        network = Network(gap.zoo("gin"), task, 8).train()
+        network = Network(gap.approximate("gin"), task, 8).train()
         for batch in store.epoch(5, padded=padded):
             task.loss_value(network(batch), batch).backward()
         values = [p.grad for p in network.parameters() if p.grad is not None]

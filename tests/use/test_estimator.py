@@ -18,7 +18,7 @@ from gnas.run.settings import RACE_SECONDS, Settings
 from gnas.use.estimator import GNAS, NotFittedError
 from gnas.use.export import export_run
 from gnas.use.predict import predict
-from gnas.use.targets import accuracy, flat_targets, label_accuracy, r_squared, with_targets
+from gnas.use.targets import flatten_targets, measure_accuracy, measure_label_accuracy, measure_r_squared, with_targets
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*collapse")
 
@@ -136,7 +136,9 @@ def test_a_race_of_small_networks(tmp_path: Path) -> None:
     assert kinds == {"gnas-genotype", "gnas-baseline"}, "found networks race with hand-made ones"
     best = min(made.leaderboard_.rows, key=lambda row: row.val)
     assert made.network_name_ == best.name
-    assert made.score(GRAPHS) == pytest.approx(r_squared(made.predict(GRAPHS), np.array([g.y.item() for g in GRAPHS])))
+    assert made.score(GRAPHS) == pytest.approx(
+        measure_r_squared(made.predict(GRAPHS), np.array([g.y.item() for g in GRAPHS]))
+    )
     again = GNAS.load(made.save(tmp_path / "run"))
     assert again._settings() == made._settings().for_data(one_graph=False)
     assert np.array_equal(again.predict(GRAPHS), made.predict(GRAPHS))
@@ -355,16 +357,16 @@ def test_a_temporary_run_folder_goes_with_the_estimator() -> None:
 
 def test_scores() -> None:
     y = np.array([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0]])
-    assert r_squared(y, y) == 1
-    assert r_squared(np.ones(3), y[:, 0]) == 0
-    assert r_squared(y + np.array([[0, 0], [0, 0], [0, 1]]), y) == 0.5
+    assert measure_r_squared(y, y) == 1
+    assert measure_r_squared(np.ones(3), y[:, 0]) == 0
+    assert measure_r_squared(y + np.array([[0, 0], [0, 0], [0, 1]]), y) == 0.5
     blank = np.array([[0.0, np.nan], [1.0, np.nan], [np.nan, np.nan], [2.0, np.nan]])
-    assert r_squared(np.array([[0.0, 9], [1, 9], [7, 9], [3, 9]]), blank) == 0.5, "blank entries do not count"
+    assert measure_r_squared(np.array([[0.0, 9], [1, 9], [7, 9], [3, 9]]), blank) == 0.5, "blank entries do not count"
     labels = np.array([[1, 0], [1, np.nan], [np.nan, np.nan], [0, 1]])
-    assert label_accuracy(np.array([[1, 0], [1, 1], [0, 0], [0, 0]]), labels) == pytest.approx(2 / 3)
-    assert accuracy(np.array(["a", "b"]), np.array(["a", "c"])) == 0.5
-    assert flat_targets([[1, 2], [3, 4]], "graph").shape == (2, 2)
-    assert flat_targets([[1, 2], [3]], "node").tolist() == [1, 2, 3]
+    assert measure_label_accuracy(np.array([[1, 0], [1, 1], [0, 0], [0, 0]]), labels) == pytest.approx(2 / 3)
+    assert measure_accuracy(np.array(["a", "b"]), np.array(["a", "c"])) == 0.5
+    assert flatten_targets([[1, 2], [3, 4]], "graph").shape == (2, 2)
+    assert flatten_targets([[1, 2], [3]], "node").tolist() == [1, 2, 3]
 
 
 def test_targets_must_fit_the_graphs() -> None:

@@ -34,12 +34,12 @@ from gnas.model.baselines import BASELINES
 from gnas.model.baselines.base import Baseline
 from gnas.model.baselines.gcn import GCN
 from gnas.model.class_code import LayersCode
-from gnas.model.export_code import module_source, quote_text, safe_text
+from gnas.model.export_code import escape_text, quote_text, write_module
 from gnas.model.network import GraphModule
 from gnas.model.operations import Operation, Variant
 from gnas.model.task import Task
 from gnas.run.models import load_model
-from gnas.use.export import export_run, exported_weights
+from gnas.use.export import collect_weights, export_run
 
 FILES = ["README.md", "genotype.yaml", "model.json", "model.py", "serve.py", "weights.safetensors"]
 GRAPHS = [random_graph(9, 20, seed=1), random_graph(1, 0, seed=2), random_graph(6, 11, seed=3, isolated=2)]
@@ -86,8 +86,8 @@ def cases() -> dict[str, GraphModule]:
     std = dataclasses.replace(gap.genotype("[identity | std | symmetric]"), stack=Stack(ffn=True, dropout=0.1))
     found["stack-std"] = network(task("node"), std)
     for name in gap.ZOO:
-        found[f"zoo-{name}"] = network(task("node"), gap.zoo(name, 2))
-        found[f"zoo-{name}-bare"] = network(task(), gap.zoo(name, 2, "bare"))
+        found[f"zoo-{name}"] = network(task("node"), gap.approximate(name, 2))
+        found[f"zoo-{name}-bare"] = network(task(), gap.approximate(name, 2, "bare"))
     leaves = gap.genotype(["[dense(sum#1(dense)) | sparse(sum#1(dense))]", "[sparse#1 | max(sparse#1)]"])
     for fusion in ("sum", "mean", "max"):
         found[f"fusion-{fusion}"] = network(task(), leaves, fusion=fusion, norm=fusion == "sum", residual=False)
@@ -195,9 +195,9 @@ def test_any_genotype_is_written_out_truly(genotype: Genotype, level: str, norm:
     wanted = expected(net, double=True)
     module = types.ModuleType("model")
     module.__file__ = "model.py"
-    exec(compile(module_source(net, "a test"), "model.py", "exec"), module.__dict__)
+    exec(compile(write_module(net, "a test"), "model.py", "exec"), module.__dict__)
     model = module.Model().double().eval()
-    model.load_state_dict(exported_weights(net), strict=True)
+    model.load_state_dict(collect_weights(net), strict=True)
     assert_near(model(*inputs(net.task)), wanted, 1e-11)
 
 
@@ -273,12 +273,12 @@ def test_no_name_gets_into_the_code(tmp_path: Path, name: str) -> None:
 
 
 def test_names_and_texts_are_written_safely() -> None:
-    assert safe_text('a\n"b"\\ `c|d`') == "a b c d"
+    assert escape_text('a\n"b"\\ `c|d`') == "a b c d"
     assert [quote_text(text) for text in ("a", "it's", 'say "x"', "\n")] == ['"a"', '"it\'s"', "'say \"x\"'", '"\\n"']
 
 
 def test_equal_cells_are_one_class() -> None:
-    source = module_source(network(genotype=gap.zoo("gatedgcn", 4)), "a test")
+    source = write_module(network(genotype=gap.approximate("gatedgcn", 4)), "a test")
     assert source.count("(nn.Module):") == 6
     assert "self.cell_4 = Cell(6)" in source
     assert "h4 = self.sum_4(h2, edge_index)" in source
@@ -308,12 +308,12 @@ def test_an_operation_of_your_own_is_exported_by_its_code() -> None:
     own = Genotype.from_yaml(GENOTYPE.to_yaml().replace("dense", "shift"))
     net = network(task("node"), own, operations={"shift": Shift})
     module: dict = {"__file__": "model.py"}
-    exec(compile(module_source(net, "a test"), "model.py", "exec"), module)
+    exec(compile(write_module(net, "a test"), "model.py", "exec"), module)
     exported = module["Model"]()
-    exported.load_state_dict(exported_weights(net))
+    exported.load_state_dict(collect_weights(net))
     assert_near(exported.eval()(*inputs(net.task)), expected(net, double=False), 1e-5)
     with pytest.raises(InputError, match="operations without export_code cannot be exported: shift"):
-        module_source(network(genotype=own, operations={"shift": Halved}), "a test")  # its code is its parent's
+        write_module(network(genotype=own, operations={"shift": Halved}), "a test")  # its code is its parent's
 
 
 # -- what is refused ------------------------------------------------------------------------------------------------
@@ -343,10 +343,10 @@ def test_only_found_networks_of_known_operations_are_exported(tmp_path: Path) ->
             return Baseline.export_code(self)
 
     with pytest.raises(InputError, match="Mine does not declare export_code; predict with gnas"):
-        module_source(Mine(TASK, 4, 2), "a test")
+        write_module(Mine(TASK, 4, 2), "a test")
     own = Genotype.from_yaml(GENOTYPE.to_yaml().replace("dense", "own_filter"))
     with pytest.raises(InputError, match="operations without export_code cannot be exported: own_filter"):
-        module_source(network(genotype=own, operations=OWN), "a test")
+        write_module(network(genotype=own, operations=OWN), "a test")
     with pytest.raises(InputError, match="cannot be exported: dense"):
-        module_source(network(operations={"dense": OWN["own_filter"]}), "a test")
+        write_module(network(operations={"dense": OWN["own_filter"]}), "a test")
     assert not (tmp_path / "out").exists()

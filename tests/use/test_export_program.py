@@ -20,7 +20,7 @@ import gnas
 from gnas.arch import gap
 from gnas.arch.genotype import Genotype
 from gnas.arch.operation import AGGREGATORS, MESSAGES
-from gnas.arch.recipes import recipe
+from gnas.arch.recipes import expand_recipe
 from gnas.arch.stack import Stack
 from gnas.data.own.load import encode_graphs
 from gnas.model.network import GraphModule
@@ -62,11 +62,11 @@ HAND_MADE = {  # networks of the benchmark: a task of each, with columns of edge
 }
 CASES: dict[str, tuple[Task, Genotype]] = {
     "every-operation": (BONDS, every_operation()),
-    "encodings": (WHOLE, recipe("gatedgcn+", 1)),
+    "encodings": (WHOLE, expand_recipe("gatedgcn+", 1)),
     "mean-max": (MEASURED, dataclasses.replace(gap.genotype("[sparse | max(dense)]"), stack=Stack(readout="mean_max"))),
-    "nodes": (dataclasses.replace(WHOLE, level="node", graph_channels=0), recipe("gatv2", 1)),
-    "edges": (dataclasses.replace(BONDS, level="edge"), recipe("pna", 1)),
-    "links": (Task("link", "multilabel", 1, in_channels=4), recipe("gcn+", 1)),
+    "nodes": (dataclasses.replace(WHOLE, level="node", graph_channels=0), expand_recipe("gatv2", 1)),
+    "edges": (dataclasses.replace(BONDS, level="edge"), expand_recipe("pna", 1)),
+    "links": (Task("link", "multilabel", 1, in_channels=4), expand_recipe("gcn+", 1)),
 }
 
 
@@ -183,7 +183,7 @@ def test_the_format_is_checked(tmp_path: Path) -> None:
 def molecules(tmp_path: Path) -> Path:
     pytest.importorskip("rdkit")
     data = gnas.load(MOLECULES * 5, y=np.arange(30) / 7, descriptors="rdkit")
-    keep(tmp_path / "run", network(data.task, recipe("gin+", 2)), encoding=data.encoding)
+    keep(tmp_path / "run", network(data.task, expand_recipe("gin+", 2)), encoding=data.encoding)
     return export_run(tmp_path / "run", tmp_path / "out")
 
 
@@ -210,7 +210,7 @@ def test_a_number_that_train_lacks_is_other_outside_too(tmp_path: Path) -> None:
     """No atom of train has two hydrogens, one or none; the atoms of the new molecules have them."""
     pytest.importorskip("rdkit")
     data = gnas.load(["C", "CC"] * 10, y=np.arange(20) / 7)
-    keep(tmp_path / "run", network(data.task, recipe("gin+", 2)), encoding=data.encoding)
+    keep(tmp_path / "run", network(data.task, expand_recipe("gin+", 2)), encoding=data.encoding)
     folder = export_run(tmp_path / "run", tmp_path / "out")
     new = ["CCC", "CC(C)C", "CC(C)(C)C", "CC"]
     code = f"from molecules import read; found = read({new}); print([found[n].tolist() for n in ('x', 'edge_attr')])"

@@ -24,15 +24,15 @@ import gnas
 from gnas.arch import gap
 from gnas.arch.genotype import Genotype
 from gnas.arch.operation import AGGREGATORS, MESSAGES
-from gnas.arch.recipes import RECIPES, recipe
+from gnas.arch.recipes import RECIPES, expand_recipe
 from gnas.arch.stack import Stack
 from gnas.graph import GraphBatch
 from gnas.model.baselines import HAND_MADE
 from gnas.model.encodings import FlatGraphs, compute_eigenvectors, compute_walks
-from gnas.model.export_code import module_source
+from gnas.model.export_code import write_module
 from gnas.model.network import Network
 from gnas.model.task import Task
-from gnas.use.export import export_run, exported_weights
+from gnas.use.export import collect_weights, export_run
 from gnas.use.predict import predict
 
 BONDS = Task("graph", "regression", 2, categories=(5, 3), edge_categories=(4, 2), center=(1.0, 2.0), scale=(3.0, 4.0))
@@ -60,10 +60,10 @@ def make_module(source: str) -> types.ModuleType:
 
 def run_exported(net: Network, data: Data) -> tuple[Tensor, Tensor]:
     """What the exported module gives for the arguments that its first lines name, and what its head reads."""
-    source = module_source(net, "a test")
+    source = write_module(net, "a test")
     assert "gnas" not in source
     model = make_module(source).Model().eval()
-    model.load_state_dict(exported_weights(net), strict=True)
+    model.load_state_dict(collect_weights(net), strict=True)
     model = model.to(net.head.layers[0].weight.dtype)
     call = source.split("out = model(")[1].split(")")[0]
     arguments = [getattr(data, part.removeprefix("data.")) for part in call.split(", ")]
@@ -108,7 +108,7 @@ def test_every_message_under_every_aggregator_is_written_out_truly(aggregator: s
 @pytest.mark.parametrize("name", RECIPES)
 def test_hand_made_networks_of_today_are_exported(name: str) -> None:
     for what in (BONDS, ENCODED):
-        assert_exported(network(what, recipe(name, 3)))
+        assert_exported(network(what, expand_recipe(name, 3)))
 
 
 @given(genotype=genotypes(), norm=st.booleans(), seed=st.integers(0, 99))
@@ -126,16 +126,16 @@ def test_edges_may_have_numbers_walks_or_nothing(level: str) -> None:
     plain = Task(level, "classification", 3, categories=(5, 3))
     numbers = Batch.from_data_list([Data(x=g.x, edge_index=g.edge_index, edge_attr=g.edge_attr / 3) for g in GRAPHS])
     for name in ("gin+", "gatedgcn+", "gatv2", "pna"):
-        assert_exported(network(plain, recipe(name, 2)))
-        assert_exported(network(dataclasses.replace(plain, edge_walks=3), recipe(name, 2)))
-        assert_exported(network(dataclasses.replace(plain, edge_channels=2), recipe(name, 2)), numbers)
+        assert_exported(network(plain, expand_recipe(name, 2)))
+        assert_exported(network(dataclasses.replace(plain, edge_walks=3), expand_recipe(name, 2)))
+        assert_exported(network(dataclasses.replace(plain, edge_channels=2), expand_recipe(name, 2)), numbers)
 
 
 def test_cells_that_differ_in_the_edge_state_are_different_classes() -> None:
     mixed = gap.genotype(["[identity | sum]", "[max(pair) | mean(gated)]", "[max(pair) | mean(gated)]", "[identity]"])
     net = network(BONDS, dataclasses.replace(mixed, stack=Stack(edges="updated")))
     assert_exported(net)
-    source = module_source(net, "a test")
+    source = write_module(net, "a test")
     assert "h, e = self.cell_2(h, edge_index, e)" in source
     assert "h = self.cell_3(h, edge_index, e)" in source
     assert "h = self.cell_4(h, edge_index)" in source
@@ -148,14 +148,14 @@ def test_cells_that_differ_in_the_edge_state_are_different_classes() -> None:
 def test_a_network_computes_the_encodings_that_it_reads(encodings: tuple[str, ...] | None) -> None:
     measures = {"structure": ("size", "degree"), "structure_center": (1.5, 0.25), "structure_scale": (0.5, 2.0)}
     what = dataclasses.replace(ENCODED, **measures, graph_channels=3)
-    made = recipe("gatedgcn+", 2)
+    made = expand_recipe("gatedgcn+", 2)
     stack = dataclasses.replace(made.stack, encodings=encodings, readout="mean_max")
     assert_exported(network(what, dataclasses.replace(made, stack=stack)))
 
 
 def test_plain_networks_keep_their_arguments() -> None:
     what = dataclasses.replace(ENCODED, graph_channels=3)
-    source = module_source(network(what), "a test")
+    source = write_module(network(what), "a test")
     assert "model(data.x, data.edge_index, data.batch, data.graph_attr)" in source
     assert "edge_attr" not in source
     assert_exported(network(what, GENOTYPE))
@@ -170,7 +170,7 @@ def test_walks_and_eigenvectors_have_our_figures() -> None:
     ends, nodes = data.edge_index, torch.arange(data.num_nodes)
     starts = data.ptr[data.batch[ends[0]]]
     flat = FlatGraphs(ends[0] - starts, ends[1] - starts, data.ptr, torch.searchsorted(starts, data.ptr))
-    source = module_source(network(ENCODED, recipe("gin+", 1)), "a test")
+    source = write_module(network(ENCODED, expand_recipe("gin+", 1)), "a test")
     for text in (source, source.replace("2**22", "1")):  # in one block, and in blocks of eight columns
         module = make_module(text)
         at_nodes, at_edges = compute_walks(flat, 6, 4)
@@ -180,7 +180,9 @@ def test_walks_and_eigenvectors_have_our_figures() -> None:
 
 
 def test_missing_input_is_named() -> None:
-    model = make_module(module_source(network(dataclasses.replace(BONDS, graph_channels=3), recipe("gin+", 1)), "a"))
+    model = make_module(
+        write_module(network(dataclasses.replace(BONDS, graph_channels=3), expand_recipe("gin+", 1)), "a")
+    )
     net = model.Model().eval()
     with pytest.raises(ValueError, match=r"reads edge_attr: \[edges, 2\]"):
         net(BATCH.x, BATCH.edge_index)
@@ -198,7 +200,7 @@ def test_molecules_with_bonds_and_walks(tmp_path: Path, name: str) -> None:
     assert data.task.edge_categories
     assert data.task.walks
     batch = Batch.from_data_list([data.train[k] for k in range(len(data.train))])
-    net = network(data.task, recipe(name, 2))
+    net = network(data.task, expand_recipe(name, 2))
     keep(tmp_path / "run", net, encoding=data.encoding)
     folder = export_run(tmp_path / "run", tmp_path / "out")
     model = make_module((folder / "model.py").read_text()).load(folder)
@@ -211,7 +213,7 @@ def test_molecules_with_bonds_and_walks(tmp_path: Path, name: str) -> None:
 
 
 def test_a_hand_made_network_is_exported_if_it_is_the_best(tmp_path: Path) -> None:
-    keep(tmp_path / "run", network(BONDS, recipe("gatv2", 1)), val=0.5)
+    keep(tmp_path / "run", network(BONDS, expand_recipe("gatv2", 1)), val=0.5)
     keep(tmp_path / "run", shake(HAND_MADE["gin+"](BONDS, 6, 2)).eval(), val=0.4, name="gin+")
     folder = export_run(tmp_path / "run", tmp_path / "best")
     assert json.loads((folder / "model.json").read_text())["exported"]["name"] == "gin+"
@@ -226,11 +228,11 @@ def test_a_hand_made_network_is_exported_if_it_is_the_best(tmp_path: Path) -> No
 def test_the_code_passes_the_linter_and_needs_no_formatting(tmp_path: Path) -> None:
     whole = dataclasses.replace(ENCODED, graph_channels=3)
     every = [f"[identity | {' | '.join(f'{a}({m})' for a in AGGREGATORS)}]" for m in MESSAGES]
-    nets = [network(what, recipe(name, 2)) for name in RECIPES for what in (BONDS, whole)]
+    nets = [network(what, expand_recipe(name, 2)) for name in RECIPES for what in (BONDS, whole)]
     nets += [network(BONDS, gap.genotype(every, None, variant)) for variant in ("bare", "paper", "reference")]
-    nets += [network(dataclasses.replace(whole, level="node"), recipe("gatv2", 1))]
+    nets += [network(dataclasses.replace(whole, level="node"), expand_recipe("gatv2", 1))]
     for number, net in enumerate(nets):
-        (tmp_path / f"model_{number}.py").write_text(module_source(net, "A network."))
+        (tmp_path / f"model_{number}.py").write_text(write_module(net, "A network."))
     rules = ["--isolated", "--line-length=120", "--target-version=py310"]
     select = ["--select=E,F,W,I,UP,B,SIM,RUF,PT,C4,PIE,RET,D2,N", "--ignore=N812,D203,D212,D213"]
     for command in (["check", *rules, *select], ["format", *rules, "--diff"]):

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from gnas.data.benchmarks.compact import to_offsets
-from gnas.data.benchmarks.sources import Progress, no_progress
+from gnas.data.benchmarks.sources import Progress, ignore_progress
 from gnas.data.encoding import Array
 from gnas.data.storage import BrokenFile, read_arrays, write_arrays
 from gnas.errors import InputError
@@ -219,7 +219,7 @@ class Nodes:
 
 
 def segment_images(
-    name: str, root: Path, folder: Path, workers: int = 1, on_progress: Progress = no_progress
+    name: str, root: Path, folder: Path, workers: int = 1, on_progress: Progress = ignore_progress
 ) -> dict[str, Nodes]:
     """Superpixels of the raw images. Finished parts are stored in ``folder`` and are not done again."""
     images = read_images(name, find_images(name, root) or root)

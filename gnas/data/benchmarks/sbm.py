@@ -23,8 +23,8 @@ from gnas.data.benchmarks.sources import (
     Request,
     Source,
     download_splits,
+    ignore_progress,
     may_download,
-    no_progress,
 )
 from gnas.data.encoding import Array
 from gnas.graph import GraphSet
@@ -170,7 +170,7 @@ Model = PatternModel | ClusterModel
 
 
 def generate_splits(
-    model: Model, counts: tuple[int, ...], seed: int = 0, on_progress: Progress = no_progress
+    model: Model, counts: tuple[int, ...], seed: int = 0, on_progress: Progress = ignore_progress
 ) -> Splits:
     """Train, val and test of a model."""
     splits: Splits = {}

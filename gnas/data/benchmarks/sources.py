@@ -29,7 +29,7 @@ PARTS = "parts"  # folder of the finished parts of a preparation that takes long
 Progress = Callable[[str, int, int], None]  # what is done, how many are done, of how many
 
 
-def no_progress(what: str, done: int, total: int) -> None:
+def ignore_progress(what: str, done: int, total: int) -> None:
     """Report no progress."""
 
 
@@ -44,7 +44,7 @@ class Request:
     device: str = "cpu"
     workers: int = 1
     download: bool = field(default_factory=lambda: not os.environ.get("GNAS_OFFLINE"))
-    on_progress: Progress = no_progress
+    on_progress: Progress = ignore_progress
     must_store: bool = False  # whether it is an error if the prepared file cannot be written
 
     def find(self, relative: str) -> Path | None:

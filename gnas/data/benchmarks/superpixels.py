@@ -29,8 +29,8 @@ from gnas.data.benchmarks.sources import (
     Source,
     cache_folder,
     download_splits,
+    ignore_progress,
     may_download,
-    no_progress,
 )
 from gnas.data.encoding import Array
 from gnas.data.storage import BrokenFile, read_npz
@@ -42,7 +42,7 @@ _PAIRS = 2**18  # node pairs of one chunk: small enough for the caches of a CPU
 
 
 def nearest_edges(
-    center: Array, nodes: Array, size: int, device: str = "cpu", on_progress: Progress = no_progress
+    center: Array, nodes: Array, size: int, device: str = "cpu", on_progress: Progress = ignore_progress
 ) -> tuple[Array, Array, Array]:
     """Senders of all edges by (graph, target, source), how many each node has, and the sigma of each node.
 

@@ -24,7 +24,7 @@ def find_duplicates(graphs: GraphSet, smiles: Sequence[str] = ()) -> list[Array]
 
     Neighbourhood hashes select candidates. Molecules are then compared by their canonical SMILES: all copies are found, however
     alike their atoms are. Other graphs are compared node by node and edge by edge in an order that depends on the hashes: two
-    graphs of a group are always equal, but two equal graphs are missed if neighbourhoods tell few of their nodes apart.
+    graphs of a group are always equal, but two equal graphs are missed if many of their nodes have equal neighbourhoods.
     """
     content = _Colours(graphs).hash_graphs()
     candidates = np.concatenate([np.zeros(0, np.int64), *_group(content)])

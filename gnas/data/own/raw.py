@@ -53,7 +53,7 @@ class RawGraphs:
     pairs: Array | None = None  # [2, R] pairs of nodes at level link, grouped by graph, numbers local to each graph
     pair_counts: Array | None = None  # [G]
     pair_lines: Place | None = None
-    draw_negatives: bool = False  # negative pairs of train are drawn anew in every pass
+    draw_negatives: bool = False  # training draws new negative pairs in every pass
 
     def __len__(self) -> int:
         return len(self.node_counts)

@@ -46,7 +46,7 @@ class SplitAssignment:
 
 
 def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -> SplitAssignment:
-    """Split the graphs, or the target rows if there are too few graphs or the data has such a split."""
+    """Split the graphs; or the target rows, if there are too few graphs or the data brings a split of rows."""
     rule = options.split_rule
     if raw.level == "link":  # gnas.data.own.links has split the pairs
         by_rows = raw.row_split is not None

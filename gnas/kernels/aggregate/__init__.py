@@ -13,17 +13,15 @@ from torch import Tensor
 
 from gnas.errors import choose
 from gnas.graph import Neighbors
-from gnas.kernels.aggregate.choice import IMPLEMENTATIONS, implementation, module
 from gnas.kernels.aggregate.scores import edge_scores
 from gnas.kernels.aggregate.weighted import weighted_sum
+from gnas.kernels.choice import import_aggregate
 
 __all__ = [
     "AGGREGATORS",
-    "IMPLEMENTATIONS",
     "aggregate",
     "convolve",
     "edge_scores",
-    "implementation",
     "inverse_degree",
     "reduce",
     "symmetric_scales",
@@ -95,7 +93,7 @@ def _reduce(
     sum_to: int,
     max_from: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return module(x.device).forward(x, source, target, ptr, sum_to, max_from)
+    return import_aggregate(x.device).forward(x, source, target, ptr, sum_to, max_from)
 
 
 @torch.library.impl("gnas::reduce_backward", "CompositeExplicitAutograd")
@@ -110,7 +108,9 @@ def _reduce_backward(
     channels: int,
     max_from: int,
 ) -> Tensor:
-    return module(grad_sum.device).backward(grad_sum, grad_max, arg, source, target, back, back_ptr, channels, max_from)
+    return import_aggregate(grad_sum.device).backward(
+        grad_sum, grad_max, arg, source, target, back, back_ptr, channels, max_from
+    )
 
 
 @torch.library.register_fake("gnas::reduce")

@@ -57,7 +57,7 @@ def backward(
     return grad
 
 
-def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+def sum_weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
     """Sum for each receiver of ``x`` at its senders, times the weights of its edges (``order``: their numbers)."""
     count, heads = int(ptr[-1]), weight.size(1)
     if not count:
@@ -79,7 +79,7 @@ def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tens
     return out
 
 
-def products(
+def multiply_ends(
     grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, weight: Tensor, vector: Tensor | None = None
 ) -> Tensor:
     """Shaped as ``weight``: ``grad`` at the receiver times ``x`` at the sender, summed over a weight's channels.
@@ -104,7 +104,7 @@ def products(
     return out
 
 
-def slopes(
+def sum_slopes(
     own: Tensor, other: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Weighted sums over senders of the derivative of t = tanh(own + other), 1 - t * t, and of t itself."""

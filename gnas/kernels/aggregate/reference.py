@@ -53,7 +53,7 @@ def add_max_gradient(grad: Tensor, grad_max: Tensor, arg: Tensor, source: Tensor
     return grad
 
 
-def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+def sum_weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
     """Sum for each receiver of ``x`` at its senders, times the weights of its edges (``order``: their numbers)."""
     edges = torch.arange(int(ptr[-1]), device=x.device) if order is None else order[: int(ptr[-1])].long()
     weight = weight[edges]
@@ -62,7 +62,7 @@ def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tens
     return x.new_zeros(ptr.numel() - 1, x.size(1)).index_add_(0, to, message.flatten(1))
 
 
-def products(
+def multiply_ends(
     grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, weight: Tensor, vector: Tensor | None = None
 ) -> Tensor:
     """Shaped as ``weight``: ``grad`` at the receiver times ``x`` at the sender, summed over a weight's channels.
@@ -77,7 +77,7 @@ def products(
     return out
 
 
-def slopes(
+def sum_slopes(
     own: Tensor, other: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Weighted sums over senders of the derivative of t = tanh(own + other), 1 - t * t, and of t itself."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gnas.graph import Neighbors
-from gnas.kernels.aggregate.choice import module
+from gnas.kernels.choice import import_aggregate
 
 
 def edge_scores(receiver: Tensor, sender: Tensor, neighbors: Neighbors, vector: Tensor | None = None) -> Tensor:
@@ -47,7 +47,7 @@ def _scores(
     back_ptr: Tensor,
 ) -> Tensor:
     like = receiver.new_empty(source.numel(), heads)
-    out: Tensor = module(receiver.device).products(receiver, sender, source, target, ptr, like, vector)
+    out: Tensor = import_aggregate(receiver.device).multiply_ends(receiver, sender, source, target, ptr, like, vector)
     return out
 
 
@@ -63,15 +63,15 @@ def _scores_backward(
     back: Tensor,
     back_ptr: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    use, heads = module(receiver.device), grad.size(1)
+    use, heads = import_aggregate(receiver.device), grad.size(1)
     if vector is None:
         at_receiver, at_sender = (
-            use.weighted(sender, grad, source, ptr, None),
-            use.weighted(receiver, grad, target, back_ptr, back),
+            use.sum_weighted(sender, grad, source, ptr, None),
+            use.sum_weighted(receiver, grad, target, back_ptr, back),
         )
         return at_receiver, at_sender, grad.new_empty(0)
-    at_receiver, bent = use.slopes(receiver, sender, grad, source, ptr, None)
-    at_sender, _ = use.slopes(sender, receiver, grad, target, back_ptr, back)
+    at_receiver, bent = use.sum_slopes(receiver, sender, grad, source, ptr, None)
+    at_sender, _ = use.sum_slopes(sender, receiver, grad, target, back_ptr, back)
     each = vector.repeat(heads)
     return at_receiver * each, at_sender * each, bent.sum(0).view(heads, -1).sum(0)
 

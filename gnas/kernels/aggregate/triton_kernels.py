@@ -284,14 +284,14 @@ def backward(
     return grad
 
 
-def weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+def sum_weighted(x: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
     """Sum for each receiver of ``x`` at its senders, times the weights of its edges (``order``: their numbers)."""
     total = x.new_empty(ptr.numel() - 1, x.size(1))
     _weigh(x, weight, sender, ptr, order, None, total, total)
     return total
 
 
-def slopes(
+def sum_slopes(
     own: Tensor, other: Tensor, weight: Tensor, sender: Tensor, ptr: Tensor, order: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Weighted sums over senders of the derivative of t = tanh(own + other), 1 - t * t, and of t itself."""
@@ -334,7 +334,7 @@ def _weigh(
     )
 
 
-def products(
+def multiply_ends(
     grad: Tensor, x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, weight: Tensor, vector: Tensor | None = None
 ) -> Tensor:
     """Shaped as ``weight``: ``grad`` at the receiver times ``x`` at the sender, summed over a weight's channels.

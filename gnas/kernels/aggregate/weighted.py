@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gnas.graph import Neighbors
-from gnas.kernels.aggregate.choice import module
+from gnas.kernels.choice import import_aggregate
 
 
 def weighted_sum(x: Tensor, weight: Tensor, neighbors: Neighbors) -> Tensor:
@@ -37,7 +37,7 @@ torch.library.define(
 def _weighted(
     x: Tensor, weight: Tensor, source: Tensor, target: Tensor, ptr: Tensor, back: Tensor, back_ptr: Tensor
 ) -> Tensor:
-    out: Tensor = module(x.device).weighted(x, weight, source, ptr, None)
+    out: Tensor = import_aggregate(x.device).sum_weighted(x, weight, source, ptr, None)
     return out
 
 
@@ -45,9 +45,11 @@ def _weighted(
 def _weighted_backward(
     grad: Tensor, x: Tensor, weight: Tensor, source: Tensor, target: Tensor, ptr: Tensor, back: Tensor, back_ptr: Tensor
 ) -> tuple[Tensor, Tensor]:
-    use = module(x.device)
+    use = import_aggregate(x.device)
     # For a sender it is the same sum the other way round: over the edges that leave it, of its receivers' gradients.
-    return use.weighted(grad, weight, target, back_ptr, back), use.products(grad, x, source, target, ptr, weight)
+    return use.sum_weighted(grad, weight, target, back_ptr, back), use.multiply_ends(
+        grad, x, source, target, ptr, weight
+    )
 
 
 @torch.library.register_fake("gnas::weighted")

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from gnas.kernels.choice import uses_kernels
 from gnas.kernels.fused import torch_gates, torch_norm
-from gnas.kernels.fused.choice import implementation, uses_kernels
 from gnas.kernels.fused.joined import (
     Around,
     Drop,
@@ -45,7 +45,6 @@ __all__ = [
     "gate",
     "gated_sum",
     "has_kernels",
-    "implementation",
     "joins",
     "linear",
     "linear_through",
@@ -81,7 +80,7 @@ def _run(function: Callable[..., Any], first: Tensor, *more: Any) -> Any:
 def _half(*tensors: Tensor) -> bool:
     """Whether these come from mixed precision and meet the PyTorch operations, which want float32."""
     half = any(t.dtype in (torch.bfloat16, torch.float16) for t in tensors)
-    return half and implementation(tensors[0].device) != "triton"
+    return half and not uses_kernels(tensors[0])
 
 
 class Groups(nn.Module):
@@ -184,7 +183,7 @@ class Norm:
         self.relu, self.drop = relu, drop
 
 
-def tickets(operations: int, channels: int) -> int:
+def count_tickets(operations: int, channels: int) -> int:
     """Number of counters that the kernels of a norm need."""
     return operations * (-(-channels // CHANNELS) + 1)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from gnas.graph import Neighbors
-from gnas.kernels.fused.choice import uses_kernels
+from gnas.kernels.choice import uses_kernels
 
 MOST_ROWS = 4096  # on more rows PyTorch's products are faster than ours
 
@@ -80,7 +80,7 @@ def linear(inputs: Sequence[Tensor], weight: Tensor, bias: Tensor | None, around
 def linear_through(
     inputs: Sequence[Tensor], weight: Tensor, bias: Tensor | None, around: Around = ALONE
 ) -> tuple[Tensor, Tensor]:
-    """The same, and the first input for whoever else reads it: both gradients are then added in the kernel of the product."""
+    """The same, and the first input for the other functions that read it. The product's kernel adds both gradients."""
     first, *more = (one.contiguous() for one in inputs)
     before = None if around.before is None else around.before.contiguous()
     return _Linear.apply(weight, bias, before, around.ends, around, True, first, *more)  # type: ignore[no-untyped-call, no-any-return]

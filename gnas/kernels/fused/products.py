@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from gnas.kernels.choice import has_triton
 
 PARTS = 256  # products that fill a GPU
 SHORTEST = 128  # nodes per part at least
@@ -47,13 +47,8 @@ def weight_gradient(h: Tensor, grad: Tensor, parts: int) -> Tensor:
     return _summed(products.view(count, parts, -1)).view(count, h.size(2), -1)
 
 
-@cache
-def _has_triton() -> bool:
-    return find_spec("triton") is not None
-
-
 def _summed(parts: Tensor) -> Tensor:
-    if parts.is_cuda and parts.dtype == torch.float32 and _has_triton():
+    if parts.is_cuda and parts.dtype == torch.float32 and has_triton():
         from gnas.kernels.fused.triton_sums import sum_parts
 
         return sum_parts(parts)

@@ -1,6 +1,6 @@
 """Norm, ReLU and mix in PyTorch operations: few passes over memory, no graph of small steps.
 
-Without padding the norm is PyTorch's own kernel, one call for each operation; a mask needs sums of ours.
+Without padding the norm is PyTorch's own kernel, one call for each operation; with a mask the sums are computed here.
 """
 
 from __future__ import annotations

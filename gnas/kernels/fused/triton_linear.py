@@ -254,7 +254,7 @@ def _precision() -> str:
 
 
 def fits(count: int, parts: int, inner: int, outer: int) -> bool:
-    """Whether there are counters enough for the gradients of such a weight."""
+    """Whether there are enough counters for the gradients of this weight."""
     return count * parts * triton.cdiv(inner, TILE) * triton.cdiv(outer, TILE) <= TICKETS
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gnas.arch.hand_made import HandMade
-from gnas.arch.recipes import RECIPES, recipe
+from gnas.arch.recipes import RECIPES, expand_recipe
 from gnas.errors import InputError
 from gnas.model.baselines.base import Baseline
 from gnas.model.baselines.gat import GAT
@@ -58,7 +58,7 @@ def build_recipe(name: str, task: Task, channels: int = 64, num_layers: int = 4,
     """The network of a recipe, such as ``gin+``: it is built from its genotype, there is no second implementation."""
     if num_layers < 1:
         raise InputError(f"a network needs at least one layer, not {num_layers}")
-    network = Network(recipe(name, num_layers), task, channels, dropout=dropout)
+    network = Network(expand_recipe(name, num_layers), task, channels, dropout=dropout)
     network.architecture, network.options = HandMade(name, num_layers, channels), {"dropout": dropout}
     return network
 

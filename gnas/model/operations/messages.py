@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from gnas.arch.operation import Code
 from gnas.kernels import fused
 from gnas.kernels.aggregate import aggregate, symmetric_scales, weighted_sum
+from gnas.model.edges import EdgeInputs
 from gnas.model.operations.reduction import REDUCTIONS, Wanted, reduce_messages
-from gnas.model.relation import EdgeInputs
 from gnas.model.stacked import StackedLinear
 
 WEIGHTED = ("sum", "mean", "symmetric")  # aggregators that are sums with a weight for each edge

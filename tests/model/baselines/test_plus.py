@@ -14,7 +14,7 @@ from torch_geometric.nn import GINEConv, MessagePassing, ResGatedGraphConv, glob
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_undirected
 
-from gnas.arch.recipes import recipe
+from gnas.arch.recipes import expand_recipe
 from gnas.model.cell import Cell
 from gnas.model.network import Network
 from gnas.model.task import Task
@@ -207,7 +207,7 @@ def molecules() -> Batch:
 @pytest.mark.parametrize("name", CONVS)
 def test_recipes_equal_networks_of_pygs_layers(name: str, training: bool) -> None:
     theirs = shake(PlainNetwork(name).double()).train(training)
-    ours = Network(recipe(name, LAYERS), TASK, C).double().train(training)
+    ours = Network(expand_recipe(name, LAYERS), TASK, C).double().train(training)
     copy_weights(ours, theirs)
     batch = molecules()
     out, wanted = ours(batch), theirs(batch)

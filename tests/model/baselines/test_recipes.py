@@ -13,7 +13,7 @@ from torch_geometric.nn import GATv2Conv, GINEConv, PNAConv, ResGatedGraphConv
 
 from gnas.arch.genotype import Link
 from gnas.arch.hand_made import HandMade
-from gnas.arch.recipes import RECIPES, recipe
+from gnas.arch.recipes import RECIPES, expand_recipe
 from gnas.arch.space import SearchSpace
 from gnas.arch.stack import StackSpace
 from gnas.graph import GraphBatch
@@ -151,7 +151,7 @@ def copy_gatedgcn(ours: Network, theirs: GatedGCN) -> None:
 @pytest.mark.parametrize("task", [TASK, BONDS], ids=["ends", "bonds"])
 def test_gatedgcn(task: Task, training: bool) -> None:
     theirs = shake(GatedGCN(task, CHANNELS, 3).double()).train(training)
-    ours = Network(recipe("gatedgcn", 3), task, CHANNELS).double().train(training)
+    ours = Network(expand_recipe("gatedgcn", 3), task, CHANNELS).double().train(training)
     copy_gatedgcn(ours, theirs)
     x = torch.arange(NODES)[:, None] % 5
     attr = torch.randint(0, 8, (EDGES.size(1), 1), generator=torch.Generator().manual_seed(1)) % torch.tensor([4, 2])
@@ -166,7 +166,7 @@ def test_recipes_are_built_by_name_and_from_their_description(name: str) -> None
     if name in BASELINES:
         return
     assert isinstance(network, Network)
-    assert network.genotype == recipe(name, 2)
+    assert network.genotype == expand_recipe(name, 2)
     assert {cell.config.dropout for cell in network.cells} == {0.1}
     assert build_baseline(name, BONDS, num_layers=2, budget=20_000).num_weights() <= 20_000
     data = Data(
@@ -178,7 +178,7 @@ def test_recipes_are_built_by_name_and_from_their_description(name: str) -> None
 @every
 def test_recipes_are_in_the_space(name: str) -> None:
     """With ``identity``, which without a transform is ``skip``, each is a genotype of the space and the same network."""
-    found = recipe(name, 2)
+    found = expand_recipe(name, 2)
     links = [Link(k.source, k.target, k.operation.replace("skip", "identity")) for k in found[0].links]
     cell = dataclasses.replace(found[0], links=tuple(links))
     same = dataclasses.replace(found, cells=(cell,) * 2)

@@ -22,12 +22,12 @@ from gnas.data.storage import load_benchmark, save_benchmark
 from gnas.errors import InputError
 from gnas.graph import GraphBatch, GraphSet
 from gnas.model import baselines
-from gnas.model.export_code import module_source
+from gnas.model.export_code import write_module
 from gnas.model.metrics import METRICS, compute_metric
 from gnas.run.protocol import TrainConfig
 from gnas.training.sampling import open_store
 from gnas.training.train import train
-from gnas.use.export import export_run, exported_weights
+from gnas.use.export import collect_weights, export_run
 from gnas.use.predict import predict
 
 
@@ -323,9 +323,9 @@ def test_an_exported_network_scores_the_same_pairs(directed: bool, weighted: boo
     batch = Batch.from_data_list(graphs)
     module = types.ModuleType("model")
     module.__file__ = "model.py"
-    exec(compile(module_source(net, "links"), "model.py", "exec"), module.__dict__)
+    exec(compile(write_module(net, "links"), "model.py", "exec"), module.__dict__)
     model = module.Model().eval()
-    model.load_state_dict(exported_weights(net))
+    model.load_state_dict(collect_weights(net))
     given = (batch.edge_attr,) if weighted else ()
     out = model(batch.x, batch.edge_index, batch.edge_label_index, *given, batch.batch)
     assert out.shape == (6, 1)

@@ -14,7 +14,7 @@ from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
 from gnas.arch.stack import Stack, StackSpace
 from gnas.graph import GraphBatch
-from gnas.model import recompute
+from gnas.model import edges as edges_module
 from gnas.model.network import Network
 from gnas.model.supernet import Supernet
 from gnas.model.task import Task
@@ -66,28 +66,26 @@ def evaluate(make, variant: str) -> tuple[list[Tensor], int]:
 @pytest.mark.parametrize("make", [network, supernet])
 def test_large_messages_are_computed_again(make, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kept, usual = evaluate(make, variant)
-    monkeypatch.setattr(recompute, "LARGE", 0)
+    monkeypatch.setattr(edges_module, "LARGE", 0)
     again, less = evaluate(make, variant)
     assert_near(again, kept, 1e-10)
     assert less < 0.6 * usual
 
 
 def test_the_number_of_edges_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gnas.model.edges import Edges
-
-    edges, x = Edges.of(graphs()), torch.zeros(NODES, 8)
-    assert not recompute.is_large(edges, x)
-    monkeypatch.setattr(recompute, "LARGE", EDGES.size(1) * 8 * 4)
-    assert recompute.is_large(edges, x)
-    assert not recompute.is_large(edges, x[:, :4])
+    edges, x = edges_module.Edges.of(graphs()), torch.zeros(NODES, 8)
+    assert not edges_module.is_large(edges, x)
+    monkeypatch.setattr(edges_module, "LARGE", EDGES.size(1) * 8 * 4)
+    assert edges_module.is_large(edges, x)
+    assert not edges_module.is_large(edges, x[:, :4])
     with torch.no_grad():
-        assert not recompute.is_large(edges, x)
+        assert not edges_module.is_large(edges, x)
 
 
 def test_mixed_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     results = []
     for large in (2**60, 0):
-        monkeypatch.setattr(recompute, "LARGE", large)
+        monkeypatch.setattr(edges_module, "LARGE", large)
         model = shake(supernet("bare")).train()
         batch = graphs()
         assert batch.edge_attr is not None

@@ -78,7 +78,7 @@ def test_options_that_are_none(options, words):
 
 # -- the table of the page and the list of the docstring ------------------------------------------------------------
 
-PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
+PAGE = Path(__file__).parents[3] / "docs" / "own-data.md"
 ROWS = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| .* \| `(--data .*)` \|$", PAGE.read_text(encoding="utf-8"), re.M)
 LISTED = re.findall(r"^        (\w+=.*?)  +# ", load.__doc__, re.M)
 

@@ -9,7 +9,7 @@ import torch
 from samples import INTERPRETED, assert_near
 from torch import nn
 
-from gnas.training.optim import adam, clear_state, clip_and_step, restore, set_rate
+from gnas.training.optim import clear_state, clip_and_step, make_adam, restore, set_rate
 
 DEVICE = torch.device("cpu" if INTERPRETED else "cuda")
 pytestmark = [] if INTERPRETED else [pytest.mark.gpu]  # test_aggregate.py runs this file in Triton's interpreter
@@ -22,7 +22,7 @@ def pair(monkeypatch: pytest.MonkeyPatch, decoupled: bool) -> list[tuple[nn.Modu
     for name in ("torch", "triton"):
         monkeypatch.setenv("GNAS_FUSED", name)
         own = copy.deepcopy(model)
-        found.append((own, adam(own.parameters(), 0.1, 0.01, DEVICE, decoupled=decoupled)))
+        found.append((own, make_adam(own.parameters(), 0.1, 0.01, DEVICE, decoupled=decoupled)))
     assert type(found[0][1]) is not type(found[1][1])
     return found
 
