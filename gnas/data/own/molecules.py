@@ -68,7 +68,7 @@ def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
         requested=options.target,
         notes=notes,
         left_out=describe_unused("columns", unused),
-        reasons=_explain_targets(table, names, options),
+        reasons=(*_explain_column(table, column), *_explain_targets(table, names, options)),
         files=(table.size(),) if table.file else (),
         graph_place=lambda g: table.place(int(keep[g])),
     )
@@ -135,6 +135,15 @@ def _find_labels(table: Table, columns: Sequence[str]) -> list[str]:
     labels = [c for c in columns if table.is_binary(c)]
     others = [c for c in columns if c not in labels]
     return labels if len(labels) > 1 and all(table.is_text(c) for c in others) else []
+
+
+def _explain_column(table: Table, column: str) -> tuple[str, ...]:
+    """Which column was read as SMILES, if its name does not say so."""
+    return (
+        ()
+        if column.lower() == SMILES_NAMES[0]
+        else (f"molecules: the column {column!r} of {table.file} is read as SMILES",)
+    )
 
 
 def _explain_targets(table: Table, names: Sequence[str], options: ReadOptions) -> tuple[str, ...]:
