@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,12 +10,11 @@ import numpy as np
 from gnas.data.atoms import parse_canonical
 from gnas.data.cache import cached_by_texts
 from gnas.data.encoding import RDKIT, Array
+from gnas.data.processes import compute_in_parts
 from gnas.data.smiles import import_rdkit
-from gnas.distributed import available_cores
 
 LEFT_OUT = ("Ipc",)  # grows exponentially with the molecule; AvgIpc is its bounded form
-FEWEST_PER_PROCESS = 500  # a process takes seconds to start
-WORKER = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gnas.data.descriptors import serve; serve()"
+FEWEST = 500  # molecules of a process
 
 
 def list_descriptors() -> list[tuple[str, Any]]:
@@ -36,46 +31,23 @@ def compute_descriptors(texts: Sequence[str]) -> dict[str, Array]:
 
     names = [name for name, _ in list_descriptors()]
     key = {"content": "descriptors", "version": 1, "rdkit": rdkit.__version__, "names": names}
-    found = cached_by_texts("molecules", key, texts, lambda: {"values": _compute_apart(texts)})["values"]
+
+    def make() -> dict[str, Array]:
+        return {"values": np.concatenate([part["values"] for part in compute_in_parts(compute, texts, FEWEST)])}
+
+    found = cached_by_texts("molecules", key, texts, make)["values"]
     return {f"{RDKIT}{name}": found[:, i] for i, name in enumerate(names)}
 
 
-def _compute_apart(texts: Sequence[str]) -> Array:
-    """Descriptors by several processes. They are started as commands: a script without a main guard must not run again."""
-    workers = min(available_cores(), len(texts) // FEWEST_PER_PROCESS)
-    if workers < 2:
-        return compute_here(texts)
-    with ThreadPoolExecutor(workers) as pool:
-        parts = list(pool.map(_ask_worker, [list(texts[i::workers]) for i in range(workers)]))
-    found = np.empty((len(texts), parts[0].shape[1]))
-    for i, part in enumerate(parts):
-        found[i::workers] = part
-    return found
-
-
-def _ask_worker(texts: Sequence[str]) -> Array:
-    command = [sys.executable, "-c", WORKER, json.dumps([path for path in sys.path if path])]
-    ended = subprocess.run(command, input=json.dumps(texts).encode(), capture_output=True, check=False)
-    size = len(texts) * len(list_descriptors()) * 8
-    if ended.returncode or len(ended.stdout) != size:  # no process may be started here, or it was killed
-        return compute_here(texts)
-    return np.frombuffer(ended.stdout, np.float64).reshape(len(texts), -1)
-
-
-def serve() -> None:
-    """Read a JSON list of SMILES from standard input, write their descriptors as float64 to standard output."""
-    sys.stdout.buffer.write(compute_here(json.loads(sys.stdin.buffer.read())).tobytes())
-
-
-def compute_here(texts: Sequence[str]) -> Array:
-    """Descriptors of each text, one row per molecule."""
+def compute(texts: Sequence[str]) -> dict[str, Array]:
+    """Descriptors of each text, one row per molecule, under the name ``values``."""
     functions = [function for _, function in list_descriptors()]
     found = np.full((len(texts), len(functions)), np.nan)
     for row, text in enumerate(texts):
         parsed = parse_canonical(text)
         if parsed is not None:
             found[row] = [_call(function, parsed[0]) for function in functions]
-    return np.where(np.isfinite(found), found, np.nan)
+    return {"values": np.where(np.isfinite(found), found, np.nan)}
 
 
 def _call(function: Any, molecule: Any) -> float:

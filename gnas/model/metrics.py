@@ -1,22 +1,43 @@
 """Metrics: what each one is called, which direction is better, and its value from predictions and targets.
 
-A metric is a function of ``(values, y, mask)``. ``values`` are predicted values in the unit of the target (regression), or
-probabilities of classes (classification) or of labels (multilabel): a row for each graph, node, edge or pair. ``y`` holds a class
-number for each row, or ``[rows, targets]`` numbers; ``mask`` marks the entries that are known. The result has one value for
-each target (or class), NaN where the known targets do not define it: a label of which only one class is known has no
-ROC-AUC. Whether a value is defined depends on the targets alone, never on the predictions.
+The values are those of scikit-learn, of ranks those of scipy; only Hits@K is counted here. ``values`` are predicted values in
+the unit of the target (regression), or probabilities of classes (classification) or of labels (multilabel): a row for each
+graph, node, edge or pair. ``y`` holds a class number for each row, or ``[rows, targets]`` numbers; ``mask`` marks the entries
+that are known. There is a value for each target (or class), None where the known targets do not define it: a label of which
+only one class is known has no ROC-AUC. The targets alone decide that, unless predictions are not finite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
-Compute = Callable[[Tensor, Tensor, Tensor], Tensor]
+Array = NDArray[Any]
+Column = Callable[[Array, Array], float]  # of the known targets of one column and the values predicted for them
+OfClasses = Callable[[Array, Array, int], Array]  # of class numbers, predicted ones and how many classes there are
 KINDS = ("regression", "classification", "multilabel")
+
+
+def _anything(y: Array) -> bool:
+    return len(y) > 0
+
+
+def _differ(y: Array) -> bool:
+    return len(y) > 0 and bool(y.min() != y.max())
+
+
+def _some_positive(y: Array) -> bool:
+    return bool((y > 0.5).any())
+
+
+def _at_least(negative: int) -> Callable[[Array], bool]:
+    return lambda y: _some_positive(y) and int((y <= 0.5).sum()) >= negative
 
 
 @dataclass(frozen=True)
@@ -26,8 +47,10 @@ class Metric:
     Args:
         unit: Its name in tables, with its unit.
         higher_is_better: The direction.
-        compute: The value of each target, or of each class.
+        compute: The value of one target or label, or of one class against the rest.
         kinds: The kinds of task that it fits; ``link`` stands for tasks at level ``link``.
+        defined: Whether the known targets of a column define it.
+        of_classes: The value of each class from predicted classes, in the place of ``compute``.
         pooled: The value of several targets counts every known entry once. Otherwise it is the mean over the targets.
         additive: It follows from sums over batches, so that an epoch need not keep its outputs.
         signed: It is at most 1 and can be negative.
@@ -36,8 +59,10 @@ class Metric:
 
     unit: str
     higher_is_better: bool
-    compute: Compute
+    compute: Column
     kinds: tuple[str, ...]
+    defined: Callable[[Array], bool] = _anything
+    of_classes: OfClasses | None = None
     pooled: bool = False
     additive: bool = False
     signed: bool = False
@@ -56,142 +81,81 @@ class MetricValue:
     per_target: tuple[float | None, ...]
 
 
+def _library() -> Any:
+    """scikit-learn's metrics, imported when the first value is computed: that takes a second."""
+    from sklearn import metrics
+
+    return metrics
+
+
 # -- regression -----------------------------------------------------------------------------------------------------
 
 
-def mae(values: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+def mae(y: Array, values: Array) -> float:
     """Mean absolute error."""
-    return _mean((values - y).abs(), mask)
+    return _library().mean_absolute_error(y, values)
 
 
-def rmse(values: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+def rmse(y: Array, values: Array) -> float:
     """Root of the mean squared error."""
-    return _mean((values - y).square(), mask).sqrt()
+    return _library().root_mean_squared_error(y, values)
 
 
-def r2(values: Tensor, y: Tensor, mask: Tensor) -> Tensor:
-    """1 - squared error / squared deviation from the mean; NaN for a constant target."""
-    spread = _mean((y - _mean(y, mask)).square(), mask)
-    return torch.where(spread > 0, 1 - _mean((values - y).square(), mask) / spread, torch.nan)
+def r2(y: Array, values: Array) -> float:
+    """1 - squared error / squared deviation from the mean."""
+    return _library().r2_score(y, values)
 
 
-def spearman(values: Tensor, y: Tensor, mask: Tensor) -> Tensor:
-    """Correlation of ranks; equal values have their mean rank. NaN for a constant target, 0 for constant predictions."""
-    return _each(values, y, mask, _spearman)
+def spearman(y: Array, values: Array) -> float:
+    """Correlation of ranks; equal values have their mean rank. 0 for constant predictions, which tell nothing."""
+    from scipy.stats import spearmanr
 
-
-def _spearman(values: Tensor, y: Tensor) -> Tensor:
-    a, b = _ranks(values), _ranks(y)
-    a, b = a - a.mean(), b - b.mean()
-    if not bool(b.any()):
-        return b.new_tensor(torch.nan)
-    return (a * b).sum() / (a.square().sum() * b.square().sum()).sqrt().clamp_min(1e-300)
-
-
-def _ranks(values: Tensor) -> Tensor:
-    """Ranks from 1 in ascending order; equal values share the mean of their ranks."""
-    _, place, counts = torch.unique(values, return_inverse=True, return_counts=True)
-    return (counts.cumsum(0) - (counts - 1) / 2).double()[place]
+    return spearmanr(y, values).statistic if _differ(values) else 0.0
 
 
 # -- classes and labels ---------------------------------------------------------------------------------------------
 
 
-def accuracy(values: Tensor, y: Tensor, mask: Tensor) -> Tensor:
-    """Share of right classes, or of right labels at a probability of one half, in percent."""
-    if y.dim() == 1:
-        return 100 * _mean((values.argmax(-1) == y)[:, None].double(), mask[:, None])
-    return 100 * _mean(((values > 0.5) == (y > 0.5)).double(), mask)
+def accuracy(y: Array, values: Array) -> float:
+    """Share of right labels at a probability of one half, in percent."""
+    return 100 * _library().accuracy_score(y > 0.5, values > 0.5)
 
 
-def class_accuracy(values: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+def f1(y: Array, values: Array) -> float:
+    """Harmonic mean of precision and recall of a label at a probability of one half."""
+    return _library().f1_score(y > 0.5, values > 0.5, zero_division=0)
+
+
+def roc_auc(y: Array, values: Array) -> float:
+    """Area under the receiver operating curve. It is that of ``roc_auc_score``, which takes three times as long for few rows."""
+    metrics = _library()
+    false_positive, true_positive, _ = metrics.roc_curve(y, values, drop_intermediate=False)
+    return metrics.auc(false_positive, true_positive)
+
+
+def average_precision(y: Array, values: Array) -> float:
+    """Precision at every threshold, weighted by the gain in recall."""
+    return _library().average_precision_score(y, values)
+
+
+def hits_at(k: int) -> Column:
+    """Share of positive rows above the k-th best negative one, as OGB counts it."""
+    return lambda y, values: float((values[y > 0.5] > np.sort(values[y <= 0.5])[-k]).mean())
+
+
+def accuracy_of_classes(y: Array, found: Array, count: int) -> Array:
+    """Share of right rows, in percent."""
+    return np.array([100 * _library().accuracy_score(y, found)])
+
+
+def recall_of_classes(y: Array, found: Array, count: int) -> Array:
     """Share of right rows of each class, in percent. A class without rows has 0, as in the benchmark it comes from."""
-    hot, right = _one_hot(y, mask, values.size(-1)), (values.argmax(-1) == y).double()
-    return 100 * (hot * right[:, None]).sum(0) / hot.sum(0).clamp_min(1)
+    return 100 * _library().recall_score(y, found, labels=range(count), average=None, zero_division=0)
 
 
-def f1(values: Tensor, y: Tensor, mask: Tensor) -> Tensor:
-    """Harmonic mean of precision and recall, for each class or label.
-
-    It is not defined for a class that is neither present nor predicted, nor for a label that is never present.
-    """
-    if y.dim() == 1:
-        wanted, found = (_one_hot(one, mask, values.size(-1)) for one in (y, values.argmax(-1)))
-        known = (wanted + found).sum(0) > 0
-    else:
-        wanted, found = ((one > 0.5).double() * mask for one in (y, values))
-        known = wanted.sum(0) > 0
-    score = 2 * (wanted * found).sum(0) / (wanted + found).sum(0).clamp_min(1)
-    return torch.where(known, score, torch.nan)
-
-
-def roc_auc(values: Tensor, y: Tensor, mask: Tensor) -> Tensor:
-    """Area under the receiver operating curve; of several classes, each against the rest."""
-    return _each(*_against_rest(values, y, mask), _roc_auc)
-
-
-def average_precision(values: Tensor, y: Tensor, mask: Tensor) -> Tensor:
-    """Precision at every threshold, weighted by the gain in recall; of several classes, each against the rest."""
-    return _each(*_against_rest(values, y, mask), _average_precision)
-
-
-def _roc_auc(values: Tensor, y: Tensor) -> Tensor:
-    """The share of pairs of a positive and a negative row that are in order; equal values count one half."""
-    positive, negative = _counts_by_value(values, y)
-    below = negative.cumsum(0) - negative / 2
-    pairs = positive.sum() * negative.sum()
-    return torch.where(pairs > 0, (positive * below).sum() / pairs, torch.nan)
-
-
-def _average_precision(values: Tensor, y: Tensor) -> Tensor:
-    positive, negative = (one.flip(0) for one in _counts_by_value(values, y))
-    precision = positive.cumsum(0) / (positive + negative).cumsum(0)
-    both = (positive.sum() > 0) & (negative.sum() > 0)
-    return torch.where(both, (positive * precision).sum() / positive.sum().clamp_min(1), torch.nan)
-
-
-def hits_at(k: int) -> Compute:
-    """Share of positive rows above the k-th best negative one, as OGB counts it; NaN for fewer than k negative rows."""
-
-    def hits(values: Tensor, y: Tensor) -> Tensor:
-        positive, negative = values[y > 0.5], values[y <= 0.5]
-        if len(negative) < k or not len(positive):
-            return values.new_tensor(torch.nan)
-        return (positive > negative.topk(k).values[-1]).double().mean()
-
-    return lambda values, y, mask: _each(values, y, mask, hits)
-
-
-def _counts_by_value(values: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Positive and negative rows at each distinct value, in ascending order."""
-    distinct, place = torch.unique(values, return_inverse=True)
-    positive = torch.bincount(place, weights=(y > 0.5).double(), minlength=len(distinct))
-    return positive, torch.bincount(place, minlength=len(distinct)).double() - positive
-
-
-def _against_rest(values: Tensor, y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Classes as labels: one column for the second of two classes, else one for each class."""
-    if y.dim() > 1:
-        return values, y, mask
-    if values.size(-1) == 2:
-        return values[:, 1:], (y == 1).double()[:, None], mask[:, None]
-    return values, _one_hot(y, mask, values.size(-1)), mask[:, None].expand(values.shape)
-
-
-def _one_hot(y: Tensor, mask: Tensor, classes: int) -> Tensor:
-    hot = y[:, None] == torch.arange(classes, device=y.device)
-    return hot.double() * mask[:, None]
-
-
-def _each(values: Tensor, y: Tensor, mask: Tensor, compute: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """``compute`` of the known entries of each column; NaN for a column without any."""
-    columns = [(values[known, k], y[known, k]) for k, known in enumerate(mask.bool().unbind(1))]
-    return torch.stack([compute(*one) if len(one[0]) else one[0].new_tensor(torch.nan) for one in columns])
-
-
-def _mean(errors: Tensor, mask: Tensor) -> Tensor:
-    """The mean of the known entries of each column; NaN where there is none."""
-    return torch.where(mask > 0, errors, 0).sum(0) / mask.sum(0)
+def f1_of_classes(y: Array, found: Array, count: int) -> Array:
+    """Harmonic mean of precision and recall of each class; NaN for one that is neither present nor predicted."""
+    return _library().f1_score(y, found, labels=range(count), average=None, zero_division=np.nan)
 
 
 # -- the table ------------------------------------------------------------------------------------------------------
@@ -201,14 +165,19 @@ _RANKED = (*_BOTH, "link")
 METRIC_TABLE: Mapping[str, Metric] = {
     "mae": Metric("MAE", False, mae, _REGRESSION, pooled=True, additive=True),
     "rmse": Metric("RMSE", False, rmse, _REGRESSION, pooled=True, additive=True),
-    "r2": Metric("R²", True, r2, _REGRESSION, signed=True),
-    "spearman": Metric("Spearman", True, spearman, _REGRESSION, signed=True),
-    "accuracy": Metric("accuracy %", True, accuracy, _BOTH, pooled=True, additive=True),
-    "class_accuracy": Metric("class-averaged accuracy %", True, class_accuracy, _CLASSES, additive=True),
-    "f1": Metric("F1", True, f1, _BOTH),
-    "roc_auc": Metric("ROC-AUC", True, roc_auc, _RANKED),
-    "average_precision": Metric("average precision", True, average_precision, _RANKED),
-    **{f"hits@{k}": Metric(f"Hits@{k}", True, hits_at(k), ("link",), least_negative=k) for k in (10, 50, 100)},
+    "r2": Metric("R²", True, r2, _REGRESSION, _differ, signed=True),
+    "spearman": Metric("Spearman", True, spearman, _REGRESSION, _differ, signed=True),
+    "accuracy": Metric("accuracy %", True, accuracy, _BOTH, of_classes=accuracy_of_classes, pooled=True, additive=True),
+    "class_accuracy": Metric(
+        "class-averaged accuracy %", True, accuracy, _CLASSES, of_classes=recall_of_classes, additive=True
+    ),
+    "f1": Metric("F1", True, f1, _BOTH, _some_positive, f1_of_classes),
+    "roc_auc": Metric("ROC-AUC", True, roc_auc, _RANKED, _differ),
+    "average_precision": Metric("average precision", True, average_precision, _RANKED, _differ),
+    **{
+        f"hits@{k}": Metric(f"Hits@{k}", True, hits_at(k), ("link",), _at_least(k), least_negative=k)
+        for k in (10, 50, 100)
+    },
 }
 METRICS = {kind: tuple(name for name, one in METRIC_TABLE.items() if kind in one.kinds) for kind in (*KINDS, "link")}
 DEFAULT_METRICS = {"regression": "mae", "classification": "accuracy", "multilabel": "roc_auc", "link": "roc_auc"}
@@ -232,23 +201,69 @@ def is_percentage(metric: str) -> bool:
 
 def compute_metric(metric: str, values: Tensor, y: Tensor, mask: Tensor | None = None) -> MetricValue:
     """The metric over all rows; see the head of this module for the arguments. ``mask``: None if all entries are known."""
+    import sklearn  # late, as in _library
+
     declared = METRIC_TABLE[metric]
-    if y.dim() == 1 and y.is_floating_point():
-        y = y[:, None]
-    flat = y.dim() == 1
-    values = values.double().reshape(len(y), -1)
-    known = torch.ones_like(y, dtype=torch.bool) if mask is None else mask.bool()
-    known = known if known.dim() == y.dim() else known[:, None].expand(y.shape)
-    if not flat:
-        known = known & torch.isfinite(y)
-        y = torch.where(known, y, 0).double()
-    weight = known.double()
-    found = declared.compute(values, y, weight)
-    if declared.pooled and not flat:
-        whole = declared.compute(values.reshape(-1, 1), y.reshape(-1, 1), weight.reshape(-1, 1))
-    else:
-        whole = found.nanmean()
-    return MetricValue(_finite(whole.item()), tuple(map(_finite, found.tolist())))
+    predicted = values.detach().cpu().double().numpy().reshape(len(y), -1)
+    wanted, known = _known_targets(y, mask)
+    with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):  # _measure looks at the values
+        if wanted.ndim == 1 and declared.of_classes is not None:
+            rows = predicted[known]
+            if not len(rows) or not np.isfinite(rows).all():
+                return MetricValue(None, ())
+            found = declared.of_classes(wanted[known], rows.argmax(1), rows.shape[1]).tolist()
+            return MetricValue(_mean(found), tuple(map(_finite, found)))
+        columns = _split_columns(predicted, wanted, known)
+        found = [_measure(declared, *column) for column in columns]
+        whole = _mean(found)
+        if declared.pooled and len(columns) > 1:
+            every = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
+            whole = _finite(_measure(declared, *every))
+    return MetricValue(whole, tuple(map(_finite, found)))
+
+
+def is_defined(metric: str, y: Tensor, outputs: int) -> bool:
+    """Whether targets define a metric, for one target at least; ``outputs`` is the number of targets or classes."""
+    declared = METRIC_TABLE[metric]
+    wanted, known = _known_targets(y, None)
+    if wanted.ndim == 1 and declared.of_classes is not None:
+        return len(wanted) > 0
+    return any(declared.defined(column) for column, _ in _split_columns(np.zeros((len(y), outputs)), wanted, known))
+
+
+def _known_targets(y: Tensor, mask: Tensor | None) -> tuple[Array, Array]:
+    """Class numbers ``[rows]`` or targets ``[rows, targets]``, and which of them are known."""
+    wanted = y.detach().cpu().numpy()
+    wanted = wanted[:, None] if wanted.ndim == 1 and wanted.dtype.kind == "f" else wanted
+    known = np.ones(wanted.shape, bool) if mask is None else mask.detach().cpu().numpy().astype(bool)
+    if wanted.ndim == 1:
+        return wanted, known.reshape(-1)
+    return wanted, np.broadcast_to(known.reshape(len(wanted), -1), wanted.shape) & np.isfinite(wanted)
+
+
+def _split_columns(predicted: Array, wanted: Array, known: Array) -> list[tuple[Array, Array]]:
+    """The known targets of each column and the values predicted for them.
+
+    Of classes there is one column for the second of two, else one for each class, against the rest.
+    """
+    if wanted.ndim == 1:
+        count = predicted.shape[1]
+        chosen = [1] if count == 2 else list(range(count))
+        return [((wanted[known] == k).astype(float), predicted[known, k]) for k in chosen]
+    columns = zip(wanted.astype(float).T, predicted.T, known.T, strict=True)
+    return [(y[rows], values[rows]) for y, values, rows in columns]
+
+
+def _measure(declared: Metric, y: Array, values: Array) -> float:
+    """The value of one column; NaN where the targets do not define it, and for predictions that are not finite."""
+    if not declared.defined(y) or not np.isfinite(values).all():
+        return math.nan
+    return float(declared.compute(y, values))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    known = [value for value in values if value == value]
+    return sum(known) / len(known) if known else None
 
 
 def compute_metrics(kind: str, values: Tensor, y: Tensor, mask: Tensor | None = None) -> dict[str, MetricValue]:

@@ -1,6 +1,6 @@
 """The whole job in three lines, in scikit-learn's manner: ``GNAS().fit(graphs).predict(new_graphs)``.
 
-The classes follow scikit-learn's rules without inheriting from it, so scikit-learn need not be installed.
+The classes follow scikit-learn's rules without inheriting from it, because it takes a second to import.
 """
 
 from __future__ import annotations

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 pytest.importorskip("rdkit")
 
-from gnas.data import descriptors
+from gnas.data import descriptors, processes
+from gnas.data.atoms import featurise_smiles
 from gnas.data.encoding import CLIP, Encoding, Feature
+from gnas.data.own import molecules
 from gnas.data.own.load import encode_graphs, load_own
 from gnas.data.storage import load_benchmark, save_benchmark
 from gnas.model.baselines import build_baseline
@@ -87,10 +89,39 @@ def test_descriptors_are_those_of_rdkit(path, monkeypatch):
 
 
 def test_processes_compute_what_one_does(monkeypatch):
-    here = descriptors.compute_here(SMILES[:6])
-    monkeypatch.setattr(descriptors, "FEWEST_PER_PROCESS", 3)
-    monkeypatch.setattr(descriptors, "available_cores", lambda: 2)
-    np.testing.assert_array_equal(descriptors._compute_apart(SMILES[:6]), here)
+    texts = [*SMILES, "C1CC", "", "c1ccc2[nH]ccc2c1" * 3]  # not molecules, and a long text
+    here = descriptors.compute(texts)["values"], featurise_smiles(texts)
+    monkeypatch.setattr(processes, "available_cores", lambda: 2)
+    monkeypatch.setattr(descriptors, "FEWEST", 3)
+    monkeypatch.setattr(molecules, "FEWEST", 3)
+    monkeypatch.setattr(descriptors, "compute", Elsewhere(descriptors.compute))
+    monkeypatch.setattr(molecules, "describe_atoms", Elsewhere(molecules.describe_atoms))
+    apart = np.stack(list(descriptors.compute_descriptors(texts).values()), axis=1)
+    np.testing.assert_array_equal(apart, here[0])
+    for name, array in vars(molecules._featurise(texts)).items():
+        np.testing.assert_array_equal(array, getattr(here[1], name))
+
+
+class Elsewhere:
+    """A function that must not be called in this process."""
+
+    def __init__(self, function):
+        self.__module__, self.__qualname__ = function.__module__, function.__name__
+
+    def __call__(self, texts):
+        pytest.fail("called here")
+
+
+def test_a_process_that_ends_early_is_replaced(monkeypatch):
+    monkeypatch.setattr(processes, "available_cores", lambda: 2)
+    monkeypatch.setattr(processes, "WORKER", "raise SystemExit('no')")
+    found = processes.compute_in_parts(descriptors.compute, SMILES[:6], 3)
+    np.testing.assert_array_equal(
+        np.concatenate([part["values"] for part in found]), descriptors.compute(SMILES[:6])["values"]
+    )
+    monkeypatch.setattr(processes, "WORKER", "import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    with pytest.raises(KeyboardInterrupt):
+        processes.compute_in_parts(descriptors.compute, SMILES[:6], 3)
 
 
 @given(st.lists(st.floats(allow_subnormal=False), min_size=1, max_size=8), st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))

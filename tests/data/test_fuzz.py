@@ -405,6 +405,65 @@ def test_networkx_graphs_with_odd_attributes(data, options):
     one_line_or_sound(lambda: load_own(graphs, **options))
 
 
+ODD_CELLS = (
+    *(
+        None,
+        True,
+        3,
+        10**30,
+        1.5,
+        float("nan"),
+        float("inf"),
+        1 + 2j,
+        "",
+        "C",
+        "a,b",
+        "\ud800",
+        b"C",
+        object,
+        [1, 2],
+        [],
+        {},
+        (1,),
+    ),
+    *(
+        np.arange(3),
+        np.array(2.5),
+        np.zeros((0, 2)),
+        np.float32(2),
+        np.bool_(1),
+        np.datetime64("2020-01-01"),
+        torch.ones(2),
+        "x\0y",
+    ),
+)
+
+
+@given(st.data(), OPTIONS)
+@fuzz(80)
+def test_data_frames_and_targets_with_odd_cells(data, options):
+    """Columns of a DataFrame of any type and name, and targets beside SMILES."""
+    pytest.importorskip("rdkit")
+    pandas = pytest.importorskip("pandas")
+    cells = st.sampled_from((*ODD_CELLS, pandas.NA, pandas.NaT, pandas.Timestamp("2020"), pandas.Interval(0, 1)))
+    columns = {
+        "smiles": list(SMILES[:12]),
+        "y": [i / 3 for i in range(12)],
+        "mw": list(range(12)),
+        "ring": ["a", "b"] * 6,
+    }
+    for name in data.draw(st.lists(st.sampled_from(["smiles", "y", "mw", 3, None, ("a", 1), " y"]), max_size=3)):
+        values = list(columns.get(name, columns["y"]))
+        for _ in range(data.draw(st.integers(1, 3))):
+            values[data.draw(st.integers(0, 11))] = data.draw(cells)
+        columns[name] = pandas.Series(values, dtype=object)
+    y = data.draw(
+        st.sampled_from([None, None, list(columns["y"]), columns["y"][:3], 3, "abc", [[1, 2]] * 12, {"y": [1] * 12}])
+    )
+    one_line_or_sound(lambda: load_own(pandas.DataFrame(columns), y, **options))
+    one_line_or_sound(lambda: load_own(list(columns["smiles"]), y, **options))
+
+
 @given(
     st.recursive(
         NASTY_VALUES | st.text(max_size=3), lambda inner: st.lists(inner, max_size=4) | st.tuples(inner, inner, inner)

@@ -22,6 +22,7 @@ from gnas.model.metrics import (
     compute_metrics,
     decimals,
     higher_is_better,
+    is_defined,
 )
 
 Sample = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -169,3 +170,17 @@ def test_the_table_holds_unit_direction_and_decimals() -> None:
     assert [decimals(name) for name in ("mae", "accuracy", "roc_auc")] == [4, 2, 4]
     assert [name for name in UNITS if not higher_is_better(name)] == ["mae", "rmse"]
     assert {kind: METRICS[kind].count(DEFAULT_METRICS[kind]) for kind in KINDS} == dict.fromkeys(KINDS, 1)
+
+
+@given(columns(labels=True), st.sampled_from([*sorted(LABELS), "r2", "spearman", "hits@10"]))
+@ONE
+def test_is_defined_agrees_with_the_value(sample: Sample, name: str) -> None:
+    values, y, known = sample
+    y = torch.tensor(np.where(known, y, np.nan))
+    assert is_defined(name, y, y.size(1)) == (compute_metric(name, torch.tensor(values), y).value is not None)
+
+
+def test_predictions_that_are_not_finite_have_no_value() -> None:
+    values, y = torch.tensor([[0.1], [torch.inf], [0.3], [0.2]]), torch.tensor([0.0, 1, 1, 0])
+    assert [compute_metric(name, values, y).value for name in ("mae", "r2", "roc_auc", "f1")] == [None] * 4
+    assert compute_metric("f1", torch.full((3, 2), torch.nan), torch.tensor([0, 1, 1])).value is None

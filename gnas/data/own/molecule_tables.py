@@ -96,9 +96,9 @@ def _tabulate_targets(y: Any, rows: int) -> dict[str, Array]:
     if y is None:
         return {}
     if isinstance(y, Mapping) or is_frame(y):
-        named = {str(name): list(y[name]) for name in y}
+        named = {str(name): _to_rows(y[name]) for name in y}
     else:
-        given = [_to_list(row) for row in y]
+        given = [_to_list(row) for row in _to_rows(y)]
         width = len(given[0]) if given and isinstance(given[0], list) else 0
         if any((len(row) if isinstance(row, list) else 0) != width for row in given):
             raise InputError("y has rows of different lengths; give one target for each molecule, or as many for all")
@@ -115,11 +115,22 @@ def _cells(values: Sequence[Any]) -> Array:
 
 
 def _cell(value: Any) -> bytes:
-    if value is None or type(value).__name__ == "NAType" or value != value:  # pandas.NA cannot be compared
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas.NA cannot be compared
+        return b""
+    if isinstance(value, float | np.floating) and value != value:
         return b""
     if isinstance(value, bool | np.bool_):
         value = int(value)
     return str(value).strip().encode(errors="replace")
+
+
+def _to_rows(y: Any) -> list[Any]:
+    try:
+        if not isinstance(y, str | bytes):
+            return list(y)
+    except TypeError:  # a number, say
+        pass
+    raise InputError(f"y is of type {type(y).__name__}; give a list, an array or a Series: a target for each molecule")
 
 
 def _to_list(value: Any) -> Any:

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gnas.data.atoms import ATOM_COLUMNS, BOND_COLUMNS, PLAIN_ATOMS, PLAIN_BONDS, AtomTable, featurise_smiles
+from gnas.data.atoms import (
+    ATOM_COLUMNS,
+    BOND_COLUMNS,
+    PLAIN_ATOMS,
+    PLAIN_BONDS,
+    AtomTable,
+    featurise_smiles,
+    join_tables,
+)
 from gnas.data.cache import cached_by_texts
 from gnas.data.descriptors import compute_descriptors
 from gnas.data.encoding import Array, Column, Place, format_list
@@ -16,11 +24,13 @@ from gnas.data.own.graph_features import describe_unused, read_table_features
 from gnas.data.own.options import ReadOptions
 from gnas.data.own.raw import RawGraphs
 from gnas.data.own.tables import TARGET, read_split_columns
+from gnas.data.processes import compute_in_parts
 from gnas.data.smiles import Molecule, import_rdkit, parse_smiles
 from gnas.errors import InputError, choose
 from gnas.printed import format_count
 
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "mol", "structure", "molecule")
+FEWEST = 5000  # molecules of a process that reads atoms: a thousand take a second
 SAMPLE = 20  # rows that are parsed to find the column of SMILES
 
 
@@ -58,7 +68,7 @@ def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
         requested=options.target,
         notes=notes,
         left_out=describe_unused("columns", unused),
-        reasons=_explain_targets(table, names, options),
+        reasons=(*_explain_column(table, column), *_explain_targets(table, names, options)),
         files=(table.size(),) if table.file else (),
         graph_place=lambda g: table.place(int(keep[g])),
     )
@@ -127,6 +137,15 @@ def _find_labels(table: Table, columns: Sequence[str]) -> list[str]:
     return labels if len(labels) > 1 and all(table.is_text(c) for c in others) else []
 
 
+def _explain_column(table: Table, column: str) -> tuple[str, ...]:
+    """Which column was read as SMILES, if its name does not say so."""
+    return (
+        ()
+        if column.lower() == SMILES_NAMES[0]
+        else (f"molecules: the column {column!r} of {table.file} is read as SMILES",)
+    )
+
+
 def _explain_targets(table: Table, names: Sequence[str], options: ReadOptions) -> tuple[str, ...]:
     """How the targets were found, for the description."""
     if not names:
@@ -172,7 +191,17 @@ def _featurise(texts: Sequence[str]) -> AtomTable:
     import rdkit
 
     key = {"content": "atoms", "version": 1, "rdkit": rdkit.__version__}
-    return AtomTable(**cached_by_texts("molecules", key, texts, lambda: dict(vars(featurise_smiles(texts)))))
+
+    def make() -> dict[str, Array]:
+        parts = compute_in_parts(describe_atoms, texts, FEWEST)
+        return dict(vars(join_tables([AtomTable(**part) for part in parts])))
+
+    return AtomTable(**cached_by_texts("molecules", key, texts, make))
+
+
+def describe_atoms(texts: Sequence[str]) -> dict[str, Array]:
+    """The arrays of an ``AtomTable`` by name, as a process hands them back."""
+    return dict(vars(featurise_smiles(texts)))
 
 
 def _atom_arrays(table: AtomTable, plain: bool, place: Place) -> dict[str, Any]:

@@ -132,10 +132,15 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
     node_counts = np.array([_num_nodes(g, e, place(i)) for i, (g, e) in enumerate(zip(graphs, edges, strict=True))])
     edge_attr = gather_attribute(graphs, "edge_attr", place, edge_counts)
     named = {*options.target, *options.reserved, *options.graph_features}
-    z = gather_attribute(graphs, "z", place) if options.wants("z") and "z" not in named else None
-    weight = "edge_weight" if options.wants("edge_weight") and "edge_weight" not in named else ""
-    edge_weight = gather_attribute(graphs, weight, place, edge_counts) if weight else None
     counts = {"node": node_counts, "edge": edge_counts}
+    more_nodes, more_edges = (
+        {
+            name: gather_attribute(graphs, name, place, rows)
+            for name in names
+            if options.wants(name) and name not in named
+        }
+        for names, rows in ((MORE_NODES, None), (MORE_EDGES, edge_counts))
+    )
     links = options.level == "link" or (options.level is None and _has_pairs(graphs[0]))
     masks, notes = _masks(graphs, place) if options.own_split and not links else (None, ())
     attribute = _attribute(graphs, options.target)
@@ -146,25 +151,29 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
         )
     found, reason = ("link", "") if links else _level(values, masks, counts, options.level, attribute, place)
     features = _graph_features(graphs, options, place)
-    of_nodes, of_edges = {"x": x, "z": z, "pos": pos}, {"edge_attr": edge_attr, "edge_weight": edge_weight}
-    for name, rows in (*of_nodes.items(), *of_edges.items()):
-        expected = "node" if name in of_nodes else "edge"
-        check_lengths(rows, counts[expected], name, expected, place)
+    of_nodes, of_edges = {"x": x, **more_nodes}, {"edge_attr": edge_attr, **more_edges}
+    for expected, table in (("node", {**of_nodes, "pos": pos}), ("edge", of_edges)):
+        for name, rows in table.items():
+            check_lengths(rows, counts[expected], name, expected, place)
     return RawGraphs(
         source="pyg",
         name="graphs",
         node_counts=node_counts,
         edge_counts=edge_counts,
         edge_index=np.concatenate(edges, axis=1),
-        nodes=stack_columns("x", x, place) | stack_columns("z", z, place),
-        edges=stack_columns("edge_attr", edge_attr, place) | stack_columns("edge_weight", edge_weight, place),
+        nodes={
+            key: column for name, rows in of_nodes.items() for key, column in stack_columns(name, rows, place).items()
+        },
+        edges={
+            key: column for name, rows in of_edges.items() for key, column in stack_columns(name, rows, place).items()
+        },
         level=found,
         pos=None if pos is None else stack_rows("pos", pos, place),
         **(
             read_pairs(graphs, place)
             if links
             else {
-                "targets": _targets(attribute, values, found, counts, options, place),
+                **_labelled(_targets(attribute, values, found, counts, options, place), more_nodes),
                 **_splits(graphs, _codes(masks, counts, found, place), found, counts, options, place),
             }
         ),
@@ -177,8 +186,9 @@ def read_pyg(graphs: Sequence[Data], place: Place, options: ReadOptions) -> RawG
     )
 
 
+MORE_NODES, MORE_EDGES = ("z", "node_type"), ("edge_weight", "edge_type")  # columns beside x and edge_attr
 PAIRS = ("edge_label_index", "edge_label")
-READ = ("x", "z", "pos", "edge_index", "edge_attr", "edge_weight", "y", *MASKS, *PAIRS)
+READ = ("x", *MORE_NODES, "pos", "edge_index", "edge_attr", *MORE_EDGES, "y", *MASKS, *PAIRS)
 BOOKKEEPING = ("num_nodes", "batch", "ptr", "adj_t")
 
 
@@ -198,7 +208,7 @@ def _all_data(graphs: Sequence[Any], place: Place) -> None:
 
 
 HINTS = {  # kinds of graphs that are not read
-    HeteroData: "merge its types of nodes and edges with to_homogeneous() first",
+    HeteroData: "merge its types of nodes and edges with to_homogeneous() first, whose node_type and edge_type are read",
     TemporalData: "events in time are not supported; make one Data per period, with its edges in edge_index",
     HyperGraphData: "edges of more than two nodes are not supported; replace each by edges between pairs of its nodes",
 }
@@ -217,7 +227,7 @@ def _edges(graph: Data, where: str) -> Array:
 
 
 def _num_nodes(graph: Data, edges: Array, where: str) -> int:
-    for name in ("x", "z", "pos"):
+    for name in ("x", *MORE_NODES, "pos"):
         if graph.get(name) is not None:
             shape = np.shape(graph[name])
             return int(shape[0]) if shape else 1
@@ -302,6 +312,14 @@ def _targets(
             f"no target {missing[0]!r}: neither an attribute of {place(0)} nor one of {format_list(list(found))}"
         )
     return {r: found[r] for r in requested}
+
+
+def _labelled(targets: dict[str, Array], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Targets and the rows that have one. ``to_homogeneous`` gives nodes of a type without targets the class -1."""
+    values = next(iter(targets.values())) if len(targets) == 1 else None
+    if values is None or columns.get("node_type") is None or values.dtype.kind != "i" or not (values == -1).any():
+        return {"targets": targets}
+    return {"targets": targets, "labelled": values != -1}
 
 
 def _graph_features(graphs: Sequence[Data], options: ReadOptions, place: Place) -> dict[str, Array]:

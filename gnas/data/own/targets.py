@@ -10,7 +10,7 @@ from torch import Tensor
 from gnas.data.encoding import Encoding, format_list
 from gnas.errors import InputError
 from gnas.graph import GraphSet
-from gnas.model.metrics import DEFAULT_METRICS, METRIC_TABLE, METRICS, UNITS, compute_metric
+from gnas.model.metrics import DEFAULT_METRICS, METRIC_TABLE, METRICS, UNITS, is_defined
 
 UNBALANCED = 0.25  # two classes are unbalanced if the smaller one has less than this share of train
 
@@ -62,9 +62,7 @@ def _find_undefined(encoding: Encoding, folds: Sequence[Mapping[str, Tensor]], m
     for fold, splits in enumerate(folds, start=1):
         for name in ("val", "test"):
             y = splits[name]
-            # Whether a metric is defined does not depend on the predictions.
-            values = torch.zeros(len(y), len(encoding.labels) or len(encoding.targets))
-            if len(y) and compute_metric(metric, values, y).value is None:
+            if len(y) and not is_defined(metric, y, len(encoding.labels) or len(encoding.targets)):
                 return f"the {name} split" + (f" of fold {fold}" if len(folds) > 1 else "")
     return None
 

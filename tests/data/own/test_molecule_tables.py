@@ -136,6 +136,7 @@ def test_the_column_of_smiles(tmp_path):
     for header in ("canonical_smiles", "Structure", "mol"):
         found = load_own(write_csv(tmp_path / "m.csv", (header, "id", "y"), rows))
         assert found.encoding.smiles == ""
+        assert f"molecules: the column {header!r} of m.csv is read as SMILES" in found.describe()
     path = write_csv(tmp_path / "m.csv", ("one", "two", "y"), rows)
     with one_line("several hold SMILES (one, two)", "data option smiles"):
         load_own(path)

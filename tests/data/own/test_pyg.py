@@ -7,7 +7,7 @@ import pytest
 import torch
 from builders import assert_equal, citation_graph, one_line, path_graph, path_graphs
 from torch.utils.data import Subset
-from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 
 from gnas.data.own.load import encode_graphs, load_own
 from gnas.data.storage import load_benchmark, save_benchmark
@@ -186,6 +186,32 @@ def test_atomic_numbers_and_edge_weights_are_columns_and_other_attributes_are_na
     del graphs[3].z
     with one_line("graph 3: no z, which graph 0 has"):
         load_own(graphs)
+
+
+def test_a_heterogeneous_graph_that_was_merged_keeps_its_types():
+    """The advice for a HeteroData, followed: types are categories, and nodes of a type without targets have none."""
+    data = HeteroData()
+    data["paper"].x, data["author"].x = torch.rand(40, 2), torch.rand(15, 2)
+    data["paper"].y = torch.arange(40) % 2
+    for name in ("writes", "reads"):
+        ends = torch.stack([torch.randint(15, (60,)), torch.randint(40, (60,))])
+        data["author", name, "paper"].edge_index = ends
+    merged = data.to_homogeneous()
+    assert -1 in merged.y
+    b = load_own(merged)
+    assert [c.name for c in b.encoding.nodes] == ["x0", "x1", "node_type"]
+    assert [(c.name, c.size) for c in b.encoding.edges] == [("edge_type", 2)]
+    assert b.task.labels == ("0", "1")
+    kind = torch.cat([torch.zeros(40), torch.ones(15)])
+    hot = torch.stack([kind == 0, kind == 1], dim=1).float()
+    assert torch.equal(b.train.x, torch.cat([torch.cat([data["paper"].x, data["author"].x]), hot], dim=1))
+    counted = torch.stack([split.mask for split in b.splits().values()]).sum(0)
+    assert counted.tolist() == [1] * 40 + [0] * 15
+    assert "15 nodes without target or split: they are context and do not count" in b.notes
+    signed = [g.clone() for g in path_graphs(20)]
+    for i, g in enumerate(signed):
+        g.y = torch.tensor([i % 2 * 2 - 1])
+    assert load_own(signed, kind="classification").task.labels == ("-1", "1")  # elsewhere -1 is a class
 
 
 def test_categories_that_train_lacks_keep_their_number_and_are_noted():
