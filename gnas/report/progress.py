@@ -11,14 +11,16 @@ from gnas.run.record import RunRecord, file_signature
 from gnas.run.settings import config_value
 from gnas.run.words import duration, format_metric, label_metric
 
-FRESH = 120.0  # seconds after its last change that a folder without a lock, as of another machine, counts as running
+FRESH = 120.0  # seconds after its last change, or five epochs, that a folder without a lock, as of another machine, is running
 
 
 def live_state(run: RunRecord) -> str:
     """``finished``, ``running`` or ``stopped``. A folder that another machine writes has no lock here: its files decide."""
     if run.state != "stopped":
         return run.state
-    return "running" if time.time() - _last_change(run.folder) < FRESH else "stopped"
+    histories = [run.history, *(training.history for training in run.trainings)]
+    pace = max((float(one[-1].get("seconds") or 0.0) / len(one) for one in histories if one), default=0.0)
+    return "running" if time.time() - _last_change(run.folder) < max(FRESH, 5 * pace) else "stopped"
 
 
 def _last_change(folder: Path) -> float:

@@ -69,6 +69,18 @@ def test_the_state_changes_with_the_folder(tmp_path: Path) -> None:
         assert json.loads(get(live.address + "state")[1])["state"] == "finished"
 
 
+def test_a_run_elsewhere_with_long_epochs_is_running(tmp_path: Path) -> None:
+    """Nothing has changed for ten minutes, but an epoch takes five."""
+    folder = made_up_job(tmp_path / "job", stage="searching", epochs=3, age=600)
+    assert live_state(read_run(folder)) == "stopped"
+    file = folder / "search" / "history.jsonl"
+    records = [{**json.loads(line), "seconds": 300.0 * k} for k, line in enumerate(file.read_text().splitlines(), 1)]
+    changed = file.stat().st_mtime
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    os.utime(file, (changed, changed))
+    assert live_state(read_run(folder)) == "running"
+
+
 def test_a_page_that_is_closed_too_early_is_no_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
