@@ -32,7 +32,7 @@ def describe_run(run: RunRecord, with_network: bool = True) -> list[str]:
 
     ``with_network=False`` leaves out the sentence on the found architecture, for a place that shows it anyway.
     """
-    if run.is_racing and run.state == "running":
+    if run.is_racing and (run.state == "running" or found_row(run.leaderboard) is None):
         return [_describe_race(run)]
     used = used_row(run.leaderboard)
     sentences = [_describe_used(run.metric, used)] if used else []
@@ -282,14 +282,15 @@ def _describe_progress(run: RunRecord) -> str:
 
 
 def _describe_race(run: RunRecord) -> str:
-    """A race under way; its test results are shown at the end."""
+    """A race under way, whose test results are shown at the end, or one that stopped."""
     last = run.history[-1]
     tried, dropped = format_count(last.get("tried", 0), "network"), last.get("dropped", 0)
     best = last.get("best_val_metric")
     leader = (
         "" if best is None else f" The best on validation is {last.get('leader')} ({name_metric(run.metric, best)})."
     )
-    return f"The race goes on: {tried} tried, {dropped} dropped.{leader}"
+    start = "The race goes on" if run.state == "running" else "The race stopped"
+    return f"{start}: {tried} tried, {dropped} dropped.{leader}"
 
 
 def _describe_training(training: TrainingRecord, result: TrainingFigures) -> str:

@@ -153,6 +153,9 @@ def test_a_race_under_way_shows_its_candidates_and_no_test_results(tmp_path: Pat
         assert "The best network that was found so far" in text
         assert test not in text
     assert "<button" not in live, "nothing on the live page sorts"
+    (folder / "leaderboard.json").unlink()
+    stopped = write_report(folder, out=tmp_path / "stopped.html").read_text()
+    assert f"The race stopped: {last['tried']} networks tried" in stopped
     assert test in write_report(KEPT, out=tmp_path / "end.html").read_text()
 
 
