@@ -5,6 +5,9 @@
 # Files are read and written in the current folder, and belong to you.
 FROM python:3.12-slim
 
+# What rdkit draws molecules with.
+RUN apt-get update && apt-get install -y --no-install-recommends libxrender1 libxext6 libexpat1 && rm -rf /var/lib/apt/lists/*
+
 COPY pyproject.toml README.md LICENSE constraints.txt /source/
 COPY gnas /source/gnas
 RUN pip install --no-cache-dir -c /source/constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu "/source[chem]"

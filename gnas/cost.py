@@ -237,7 +237,7 @@ def warn_if_too_large(benchmark: Benchmark, settings: Settings, device: torch.de
     if needed > free:
         warnings.warn(
             f"by the estimate of gnas doctor this needs about {megabytes(needed)} of memory, and {megabytes(free)} are free "
-            f"on {device}: lower --batch (now {settings.training.batch_size}), --channels or --cells"
+            f"on {device}: lower the batch size (now {settings.training.batch_size}), channels or cells"
         )
 
 

@@ -98,7 +98,7 @@ def test_what_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
             warnings.simplefilter("always")
             warn_if_too_large(benchmark(), settings, CPU)
         assert bool(caught) == said
-    assert f"lower --batch (now {settings.training.batch_size}), --channels or --cells" in str(caught[0].message)
+    assert f"lower the batch size (now {settings.training.batch_size}), channels or cells" in str(caught[0].message)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

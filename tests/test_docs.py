@@ -4,9 +4,13 @@ import importlib.util
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
+from torch_geometric.loader import DataLoader
 from typer.testing import CliRunner
 
 import gnas
@@ -131,6 +135,29 @@ def test_a_tutorial_can_be_followed(name: str, data: Path) -> None:
         assert (data / file).is_file(), file
     if name == "tutorial.md":
         assert (data / "runs/again/genotype.yaml").read_text() == (data / "runs/mine/genotype.yaml").read_text()
+
+
+def test_the_module_of_lightning_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's block with the least of Lightning: a module, and a trainer that takes steps."""
+
+    class Trainer:
+        def __init__(self, max_epochs: int) -> None:
+            self.max_epochs = max_epochs
+
+        def fit(self, module: torch.nn.Module, loader: DataLoader) -> None:
+            optimizer = module.configure_optimizers()
+            for number, batch in enumerate(loader):
+                optimizer.zero_grad()
+                module.training_step(batch, number).backward()
+                optimizer.step()
+
+    monkeypatch.setitem(sys.modules, "lightning", SimpleNamespace(LightningModule=torch.nn.Module, Trainer=Trainer))
+    (block,) = [text for text in blocks(ROOT / "docs" / "export.md", "text") if "import lightning" in text]
+    data = gnas.load("molecules-mini")
+    network = gnas.Network(gnas.gap.zoo("gin", num_cells=1), data.task, channels=4)
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    exec(block, {"network": network, "loader": DataLoader([data.train[k] for k in range(8)], batch_size=4)})
+    assert any((before[name] != value).any() for name, value in network.named_parameters())
 
 
 def test_the_example_of_the_tutorial_is_the_file() -> None:

@@ -273,15 +273,13 @@ add_command(
     app,
     "report",
     "gnas.cli.report.report",
-    "runs out watch pictures overwrite",
+    "runs out pictures overwrite",
     "Write the report of a run as one HTML file, or of several runs beside each other.",
     "gnas report runs/cluster-mini-single-level-seed0",
-    "gnas report runs/zinc-single-level-seed0 --watch",
     "gnas report runs/zinc-random-seed0 runs/zinc-evolution-seed0 --out comparison.html",
     own={
         "runs": argument(list[Path], "RUN...", "Run folders; several are compared."),
         "out": path("FILE", "Default: RUN/report.html; of several runs comparison.html.", "--out", "-o"),
-        "watch": switch("Write it again while the run continues; the page reloads itself."),
         "pictures": path("DIR", "Also write every plot of the run as SVG and PNG here."),
     },
 )

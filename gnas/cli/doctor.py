@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import platform
@@ -179,6 +180,11 @@ def _extras(_: Path | None) -> Iterator[Finding]:
     yield Finding("extras", ", ".join(have) or "none")
     for name in [name for name in EXTRAS if name not in have]:
         yield Finding(f"  {name}", f"not installed; {EXTRAS[name]}")
+    if "rdkit" in have:
+        try:
+            importlib.import_module("rdkit.Chem.Draw.rdMolDraw2D")
+        except ImportError as error:
+            yield Finding("  rdkit", f"cannot draw molecules ({error}): install libxrender1, libxext6 and libexpat1")
 
 
 LOOKS = (_versions, _devices, _kernels, _trial, _data, _disk, _extras)

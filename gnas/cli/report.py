@@ -18,14 +18,12 @@ def report(options: Options, screen: Screen) -> None:
     runs, out, pictures = options.runs, options.out, options.pictures
     if pictures is not None and len(runs) > 1:
         raise InputError("--pictures writes the plots of one run; name one")
-    if options.watch and len(runs) > 1:
-        raise InputError("--watch follows one run; name one")
     for folder in runs:
         summarise_run(folder)
     if out is None and len(runs) > 1:
         out = Path("comparison.html")
     refuse_existing(out, options.overwrite)
-    path = follow_run(screen, runs[0], out) if options.watch else write_page(screen, runs, out)
+    path = write_page(screen, runs, out)
     screen.pair("report", str(path))
     saved: list[str] = []
     if pictures is not None:
@@ -42,22 +40,6 @@ def write_page(screen: Screen, runs: list[Path], out: Path | None) -> Path:
         from gnas.report.html import compare_report, write_report
 
         return write_report(runs[0], out=out) if len(runs) == 1 else compare_report(runs, out or Path())
-
-
-def follow_run(screen: Screen, folder: Path, out: Path | None) -> Path:
-    """Keep the report of a running job up to date until it is finished, or Ctrl-C."""
-    from gnas.report.html import watch as keep_report
-    from gnas.run.folder import stop_on_interrupt
-
-    written: list[Path] = []
-
-    def on_write(path: Path) -> None:
-        if not written:
-            screen.pair("watch", f"{path} (open it in a browser; Ctrl-C stops)")
-        written.append(path)
-
-    with stop_on_interrupt() as stop:
-        return keep_report(folder, out=out, should_stop=lambda: bool(stop), on_write=on_write)
 
 
 def watch(options: Options, screen: Screen) -> None:

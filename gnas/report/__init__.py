@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gnas.report.draw import draw_cell, draw_genotype, save_drawing, to_png
     from gnas.report.explained import draw_explanation, save_explanations
-    from gnas.report.html import compare_report, watch, write_report
+    from gnas.report.html import compare_report, write_report
 
 _PLACES = {
     "draw": ("draw_cell", "draw_genotype", "save_drawing", "to_png"),
     "explained": ("draw_explanation", "save_explanations"),
-    "html": ("compare_report", "watch", "write_report"),
+    "html": ("compare_report", "write_report"),
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names}
 
@@ -26,7 +26,6 @@ __all__ = [
     "save_drawing",
     "save_explanations",
     "to_png",
-    "watch",
     "write_report",
 ]
 

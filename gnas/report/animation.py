@@ -6,6 +6,7 @@ animate shows the end of the race.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ WIDTH, HEIGHT = 900.0, 420.0
 LEFT, TOP, PLOT_WIDTH, PLOT_HEIGHT = 70.0, 100.0, 460.0, 255.0
 CELL = (560.0, 76.0, 320.0, 300.0)  # x, y, width, height of the drawing of the cell
 SECONDS, PAUSE = 9.0, 3.0  # of the animation; of the end, before it begins again
+TIMES = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 18000)  # seconds between two labels
+MOST_LABELS = 6  # of an axis
 SHOWN = 0.9  # share of the values that are inside the plot
 
 
@@ -130,13 +133,11 @@ class _Frame:
             ),
             Box(LEFT, TOP, PLOT_WIDTH, PLOT_HEIGHT, 4, BAND),
         ]
-        for k in range(5):
-            value, seconds = self.low + (self.high - self.low) * k / 4, self.last * k / 4
-            place = "start" if k == 0 else "end" if k == 4 else "middle"
-            shapes += [
-                Text(LEFT - 8, self.y(value), format_metric(self.metric, value), 11, "end", FAINT),
-                Text(self.x(seconds), TOP + PLOT_HEIGHT + 16, duration(seconds), 11, place, FAINT),
-            ]
+        for value in _round_numbers(self.low, self.high, (1, 2, 2.5, 5, 10)):
+            shapes.append(Text(LEFT - 8, self.y(value), format_metric(self.metric, value), 11, "end", FAINT))
+        for seconds in _round_numbers(0.0, self.last, TIMES):
+            words = duration(seconds) if seconds else "0"
+            shapes.append(Text(self.x(seconds), TOP + PLOT_HEIGHT + 16, words, 11, "middle", FAINT))
         keys = ((BLUE, "disc", "found network"), (VERMILLION, "square", "hand-made network"), (INK, "", "best so far"))
         for k, (colour, marker, words) in enumerate(keys):
             x, y = LEFT + 160 * k, TOP + PLOT_HEIGHT + 42
@@ -172,6 +173,17 @@ class _Frame:
             best = better(best, one.value)
             steps.append(((self.x(one.seconds), self.y(best)),))
         yield Curve(self.point(self.results[0]), tuple(steps), INK, 2.4)
+
+
+def _round_numbers(low: float, high: float, steps: Sequence[float]) -> list[float]:
+    """At most six multiples of one of ``steps``, times a power of ten, between two numbers."""
+    power = 10.0 ** (math.floor(math.log10(high - low)) - 1) if steps[-1] == 10 else 1.0
+    while True:
+        for step in steps:
+            first, last = math.ceil(low / (step * power)), math.floor(high / (step * power))
+            if last - first < MOST_LABELS:
+                return [number * step * power for number in range(first, last + 1)]
+        power *= 10.0
 
 
 # -- what moves ------------------------------------------------------------------------------------------------------

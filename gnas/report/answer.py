@@ -32,6 +32,8 @@ def describe_run(run: RunRecord, with_network: bool = True) -> list[str]:
 
     ``with_network=False`` leaves out the sentence on the found architecture, for a place that shows it anyway.
     """
+    if run.is_racing and (run.state == "running" or found_row(run.leaderboard) is None):
+        return [_describe_race(run)]
     used = used_row(run.leaderboard)
     sentences = [_describe_used(run.metric, used)] if used else []
     if run.genotype is not None:
@@ -135,6 +137,8 @@ def _search_effort(run: RunRecord) -> str:
     if run.rounds:
         return format_count(len(run.rounds), "round")
     searches = run.search.searches if run.search else ()
+    if run.is_race:
+        return f"{format_count(run.history[-1].get('tried', 0), 'network')} tried"
     return f"{len(searches)} searches" if searches else format_count(len(run.history), run.step)
 
 
@@ -275,6 +279,18 @@ def _describe_progress(run: RunRecord) -> str:
         seconds = duration(last.get("seconds"))
         return f"The search is at {place} after {seconds}.{result} No network has been trained yet."
     return "Nothing is recorded yet: the first epoch of the search has not ended."
+
+
+def _describe_race(run: RunRecord) -> str:
+    """A race under way, whose test results are shown at the end, or one that stopped."""
+    last = run.history[-1]
+    tried, dropped = format_count(last.get("tried", 0), "network"), last.get("dropped", 0)
+    best = last.get("best_val_metric")
+    leader = (
+        "" if best is None else f" The best on validation is {last.get('leader')} ({name_metric(run.metric, best)})."
+    )
+    start = "The race goes on" if run.state == "running" else "The race stopped"
+    return f"{start}: {tried} tried, {dropped} dropped.{leader}"
 
 
 def _describe_training(training: TrainingRecord, result: TrainingFigures) -> str:

@@ -59,12 +59,14 @@ def mix_colour(score: float) -> str:
 
 
 def draw_molecule(picture: GraphPicture, *, png: bool = False) -> str | bytes | None:
-    """The molecule as SVG text or PNG, by rdkit; None if the graph is no molecule, or rdkit is not installed."""
+    """The molecule as SVG text or PNG, by rdkit; None if the graph is no molecule, or rdkit cannot draw here."""
     molecule = _find_molecule(picture) if picture.smiles else None
     if molecule is None:
         return None
-    from rdkit.Chem.Draw import rdMolDraw2D
-
+    try:
+        from rdkit.Chem.Draw import rdMolDraw2D
+    except ImportError:  # it needs libraries of X11, which many containers lack; gnas doctor names them
+        return None
     nodes, pairs = picture.colours()
     bonds = {
         bond.GetIdx(): _rgb(pairs[key])

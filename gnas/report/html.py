@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +11,24 @@ from gnas.arch.operation import operation_names
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.printed import format_count
-from gnas.report.answer import describe_run, list_facts
+from gnas.report.answer import describe_run, list_facts, used_row
 from gnas.report.examples import find_examples
 from gnas.report.layout import count_rows, layout_cell, layout_key
 from gnas.report.palette import sort_operations
-from gnas.report.pictures import build_frames, make_comparison_pictures, make_pictures
+from gnas.report.pictures import build_frames, make_comparison_pictures, make_live_pictures, make_pictures
+from gnas.report.progress import list_progress
+from gnas.report.race_view import list_racers, racers_table
 from gnas.report.reuse import make_snippets
 from gnas.report.shapes import to_svg
 from gnas.report.tables import ensemble_table, rounds_table, runs_table, splits_table, trainings_table, values_table
 from gnas.run.layout import REPORT
-from gnas.run.record import RunRecord, file_signature, read_run, refuse_damaged
+from gnas.run.record import RunRecord, read_run, refuse_damaged
 from gnas.run.table import Table
 from gnas.run.words import join_words, label_metric
 from gnas.workflow import package_versions
 
 PACKAGES = ("gnas", "torch", "torch-geometric", "numpy", "matplotlib")
+MOST_COLUMNS = 12  # that a page names
 
 
 def write_report(folder: str | Path, *, out: str | Path | None = None, refresh: float = 0) -> Path:
@@ -61,64 +63,36 @@ def compare_report(folders: Sequence[str | Path], out: str | Path) -> Path:
     return write_atomic(_target(out, Path.cwd()), render_comparison(runs))
 
 
-def watch(
-    folder: str | Path,
-    *,
-    out: str | Path | None = None,
-    interval: float = 2.0,
-    should_stop: Callable[[], bool] | None = None,
-    on_write: Callable[[Path], None] | None = None,
-) -> Path:
-    """Write the report again whenever the files of the run change, until the run is finished.
-
-    The page reloads itself until then.
-
-    Args:
-        folder: The run folder.
-        out: File or folder of the page; by default ``report.html`` in the run folder.
-        interval: Seconds between two looks at the folder.
-        should_stop: Ends the watch when it returns True.
-        on_write: Called with the path after each write.
-    """
-    seen = None
-    while True:
-        stop = should_stop is not None and should_stop()
-        now = file_signature(folder)
-        if stop or now != seen:
-            run = read_run(folder)
-            over = stop or run.state == "finished"
-            path = write_atomic(_target(out, run.folder), render_run(run, 0 if over else max(5.0, interval)))
-            if on_write is not None:
-                on_write(path)
-            if over:
-                return path
-        seen = now
-        time.sleep(interval)
-
-
 @refuse_damaged
 def render_run(run: RunRecord, refresh: float = 0) -> str:
-    """The page of one run as HTML."""
+    """The page of one run as HTML: its answer, or how far it is. A race under way shows its candidates and no test results."""
     frames = build_frames(run)
     last = frames.frames[-1] if frames.frames else None
+    running = run.state == "running"
+    racing = running and run.is_racing
+    board = None if racing else run.leaderboard
+    racers = list_racers(run) if racing else []
     return render_page(
         "template.html",
         run=run,
         refresh=int(refresh),
         answer=describe_run(run),
-        facts=list_facts(run),
+        facts=list_progress(run, run.state) if running else list_facts(run),
         frames=frames,
         last=last,
         hidden=[n for n in range(len(frames.drawings)) if last is not None and n not in last.drawings],
         moments=[{"drawings": frame.drawings, "text": frame.text} for frame in frames.frames],
         keys=draw_keys(run.genotype),
-        board=run.leaderboard.table() if run.leaderboard else None,
-        metrics=run.leaderboard.metrics_table() if run.leaderboard else None,
+        is_race=run.is_race,
+        other_used=used_row(run.leaderboard) is not None,
+        racers=racers_table(racers, run.metric) if racers else None,
+        board=board.table() if board else None,
+        metrics=board.metrics_table() if board else None,
         strategies=run.strategies.table() if run.strategies else None,
-        trainings=trainings_table(run) if run.trainings else None,
+        trainings=trainings_table(run) if run.trainings and not racing else None,
         ensemble=ensemble_table(run) if run.ensemble else None,
         rounds=rounds_table(run) if run.rounds else None,
-        pictures=make_pictures(run),
+        pictures=make_live_pictures(run, racers) if racing else make_pictures(run),
         examples=find_examples(run),
         data=run.data,
         splits=splits_table(run.data) if run.data else None,
@@ -218,6 +192,9 @@ def _describe_task(data: Mapping[str, Any] | None) -> str:
     inputs = f"{format_count(task['in_channels'], 'continuous feature')} per node"
     if task["categories"]:
         inputs = f"categorical node features with {join_words(list(map(str, task['categories'])))} values"
+    columns = (data or {}).get("columns") or []
+    if 0 < len(columns) <= MOST_COLUMNS:
+        inputs = f"{join_words(list(map(str, columns)))} of each node"
     return (
         f"{task['level'].capitalize()} {task['kind']} with {outputs}. Input: {inputs}. Loss: {task['loss']}. "
         f"Metric: {label_metric(task['metric'])}."

@@ -12,79 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from gnas.errors import InputError
-from gnas.report.answer import Fact, describe_run
+from gnas.report.answer import describe_run
 from gnas.report.html import draw_cells, draw_keys, render_page
 from gnas.report.pictures import make_live_pictures
+from gnas.report.progress import list_progress, live_state
 from gnas.report.race_view import list_racers, racers_table
 from gnas.report.tables import trainings_table
 from gnas.run import layout
-from gnas.run.record import RunRecord, file_signature, read_run
-from gnas.run.settings import config_value
-from gnas.run.words import duration, format_metric, label_metric
+from gnas.run.record import file_signature, read_run
 
 HOST = "127.0.0.1"
-FRESH = 120.0  # seconds after its last change that a folder without a lock, as of another machine, counts as running
-
-
-def live_state(run: RunRecord) -> str:
-    """``finished``, ``running`` or ``stopped``. A folder that another machine writes has no lock here: its files decide."""
-    if run.state != "stopped":
-        return run.state
-    return "running" if time.time() - _last_change(run.folder) < FRESH else "stopped"
-
-
-def _last_change(folder: Path) -> float:
-    return max((time_ns / 1e9 for _, _, time_ns in file_signature(folder)), default=0.0)
-
-
-def list_progress(run: RunRecord, state: str) -> list[Fact]:
-    """The numbers at the top of the live view: how far, how good, how long still."""
-    facts = []
-    values = [record["val_metric"] for record in run.history if record.get("val_metric") is not None]
-    last = run.history[-1] if run.history else {}
-    best = last.get("best_val_metric", values[-1] if values else None)
-    if best is not None:
-        facts.append(
-            Fact(format_metric(run.metric, best), f"validation {label_metric(run.metric)}", str(last.get("leader", "")))
-        )
-    if "tried" in last:
-        facts.append(Fact(str(last["tried"]), "networks tried", f"{last.get('dropped', 0)} dropped"))
-    elif run.history:
-        total = config_value(run.config, "search.epochs") if run.step == "epoch" else None
-        facts.append(Fact(str(len(run.history)), f"{run.step}s of the search", f"of {total}" if total else ""))
-    if run.trainings and not _races(run):
-        done = sum(one.result is not None for one in run.trainings)
-        facts.append(Fact(f"{done} of {len(run.trainings)}", "trainings finished"))
-    begin = (run.folder / layout.CONFIG).stat().st_mtime
-    passed = max((time.time() if state == "running" else _last_change(run.folder)) - begin, 0.0)
-    facts.append(Fact(duration(passed), "so far" if state == "running" else "in all"))
-    left = _seconds_left(run, passed) if state == "running" else None
-    if left is not None:
-        facts.append(
-            Fact(duration(left), "left", "by the limit of the race" if _limit(run) else "of the search, about")
-        )
-    return facts
-
-
-def _races(run: RunRecord) -> bool:
-    """Whether a race is under way: its trainings so far are those of the leaders, and change."""
-    return run.search is None and bool(run.history) and "candidate_id" in run.history[-1]
-
-
-def _limit(run: RunRecord) -> float | None:
-    value = config_value(run.config, "search.max_seconds")
-    return float(value) if isinstance(value, int | float) and value > 0 else None
-
-
-def _seconds_left(run: RunRecord, passed: float) -> float | None:
-    """Seconds to the limit of a race; of a search by epochs, at the speed so far."""
-    limit = _limit(run)
-    if limit is not None:
-        return max(limit - passed, 0.0)
-    total, done = config_value(run.config, "search.epochs"), len(run.history)
-    if run.search is not None or run.step != "epoch" or not done or not isinstance(total, int):
-        return None
-    return max(total - done, 0) * float(run.history[-1].get("seconds") or 0.0) / done
 
 
 def render_state(folder: str | Path) -> dict[str, str]:
@@ -101,7 +38,7 @@ def render_state(folder: str | Path) -> dict[str, str]:
         cells=draw_cells(run.genotype),
         pictures=make_live_pictures(run, racers),
         racers=racers_table(racers, run.metric) if racers else None,
-        trainings=trainings_table(run) if run.trainings and not _races(run) else None,
+        trainings=trainings_table(run) if run.trainings and not run.is_racing else None,
     )
     return {"state": state, "title": f"{run.dataset} · {state} · gnas", "html": content}
 

@@ -150,7 +150,7 @@ def _plot_search(run: RunRecord) -> Plots:
     else:
         caption = "The metric of the supernet, which mixes all operations by their weights."
         yield "Search: validation metric", caption, plots.draw_training_curves({"supernet": [history]}, run.metric)
-    if any("depth" in record for record in history):
+    if any("depth" in record for record in history) and not racers:
         cells = len(run.genotype) if run.genotype is not None else None
         caption = "Number of cells with an aggregation that reaches the output."
         yield f"Depth by {step}", caption, plots.draw_depth(history, cells, step)

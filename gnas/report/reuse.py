@@ -8,6 +8,7 @@ from typing import Any
 
 from gnas.arch.genotype import Genotype
 from gnas.model.task import Task
+from gnas.report.answer import used_row
 from gnas.run.layout import WEIGHTS
 from gnas.run.record import RunRecord, read_run_json
 from gnas.run.settings import config_value
@@ -25,10 +26,12 @@ def make_snippets(run: RunRecord) -> list[Snippet]:
     """Commands and code for this run, the simplest first."""
     if run.genotype is None:
         return []
-    task = _task_code(run)
-    found = [Snippet("Command line: export the network", f"gnas export {shlex.quote(run.name)} --out exported")]
+    found, task = [], _task_code(run)
+    if any(training.result and (training.folder / WEIGHTS).exists() for training in run.trainings):
+        name = shlex.quote(run.name)
+        commands = f"gnas predict {name} DATA -o predictions.csv\ngnas export {name} --out exported"
+        found = [Snippet("Command line: predict, export", commands), Snippet("Python: the network", _loading(run))]
     if task:
-        found.append(Snippet("Python: the network with its trained weights", _network(run, task)))
         found.append(Snippet("Python: the architecture without the run folder", _from_text(run.genotype, run, task)))
     else:
         found.append(Snippet("The genotype file", run.genotype.to_yaml()))
@@ -66,29 +69,13 @@ def _channels(run: RunRecord) -> int:
     return int(config_value(run.config, "space.channels") or 64)
 
 
-def _network(run: RunRecord, task: str) -> str:
-    lines = ["import gnas", ""]
-    lines.append(f"genotype = gnas.load_genotype({run.name + '/genotype.yaml'!r})")
-    lines += [f"task = {task}", f"network = {_call(run)}"]
-    weights = _weights(run)
-    if weights:
-        lines += ["", "from gnas.run import checkpoint"]
-        lines += [f"network.load_state_dict(checkpoint.load({run.name + '/' + weights!r}))"]
-    lines += ["network.eval()", "# network(data) or network(x, edge_index, batch), as with any PyG module"]
-    return "\n".join(lines) + "\n"
+def _loading(run: RunRecord) -> str:
+    used = used_row(run.leaderboard)
+    own = "" if used is None else f'  # {used.name}; network="gnas" is the found one'
+    lines = ["import gnas", "", f"network, info = gnas.load_model({run.name!r}){own}"]
+    return "\n".join([*lines, "# network(data) or network(x, edge_index, batch), as with any PyG module"]) + "\n"
 
 
 def _from_text(genotype: Genotype, run: RunRecord, task: str) -> str:
     yaml = genotype.to_yaml()
     return f'import gnas\n\ngenotype = gnas.Genotype.from_yaml("""\n{yaml}""")\ntask = {task}\nnetwork = {_call(run)}\n'
-
-
-def _weights(run: RunRecord) -> str:
-    """The weights of the found network's first finished training, as a path inside the run folder."""
-    for group in run.by_network().values():
-        for training in group:
-            path = training.folder / WEIGHTS
-            if training.result and path.exists():
-                return path.relative_to(run.folder).as_posix()
-        break
-    return ""

@@ -251,6 +251,16 @@ class RunRecord:
         """What one record of the search is: an ``epoch``, or a ``trial`` of one candidate."""
         return "trial" if self.history and "trial" in self.history[0] else "epoch"
 
+    @property
+    def is_race(self) -> bool:
+        """Whether the records of the search are those of a race."""
+        return bool(self.history) and "candidate_id" in self.history[-1]
+
+    @property
+    def is_racing(self) -> bool:
+        """Whether a race is under way: its trainings and leaderboard so far are those of the leaders, and change."""
+        return self.is_race and self.search is None
+
     def by_network(self) -> dict[str, list[TrainingRecord]]:
         """Trainings by network, found networks first."""
         found = {row.name for row in self.leaderboard.rows if row.found} if self.leaderboard else {"gnas"}

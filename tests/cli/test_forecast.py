@@ -69,7 +69,7 @@ def test_a_search_that_does_not_fit_says_so_before_it_starts(rings: Path, monkey
     monkeypatch.setattr("gnas.cli.search.discover", begin)
     ended = gnas("search", rings, "--preset", "fast", "--device", "cpu", "--out", "run")
     said, ended_with = ended.err.strip().splitlines()[-2:]
-    assert re.search(r"^warning: .* needs about \d+\sMB of memory, and 50\sMB are free on cpu: lower --batch", said), (
-        ended
-    )
+    assert re.search(
+        r"^warning: .* needs about \d+\sMB of memory, and 50\sMB are free on cpu: lower the batch", said
+    ), ended
     assert "begun" in ended_with

@@ -15,8 +15,6 @@ def test_report_of_one_and_of_several(copy: Path) -> None:
     assert gnas("report", copy, copy).code == 0
     one_line(gnas("report", copy, copy), 2, "comparison.html exists; --force overwrites it")
     assert gnas("report", copy, copy, "--force").code == 0
-    assert gnas("report", copy, "--watch").code == 0  # the run is finished, so the watch is too
-    one_line(gnas("report", copy, copy, "--watch"), 2, "one run")
 
 
 def test_draw(copy: Path) -> None:

@@ -121,7 +121,7 @@ def test_code_is_copied_or_selected(report: Path) -> None:
         document.querySelector(".copy").click();
         """,
     )
-    assert seen["text"].startswith("gnas export job")
+    assert seen["text"].startswith("import gnas")
 
 
 @pytest.mark.parametrize("dark", [False, True])

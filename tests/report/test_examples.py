@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,17 @@ def test_rows_are_those_with_the_smallest_and_largest_errors(run: Path) -> None:
         assert one.smiles == lines[int(one.title.split()[1])].split(",")[0]
         assert one.svg.startswith("<svg")
     assert (run / "report.html").read_text().count('class="plot graph"') == len(found.best) + len(found.worst)
+
+
+def test_where_rdkit_cannot_draw_molecules_are_graphs(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container without libraries of X11."""
+    monkeypatch.delitem(sys.modules, "rdkit.Chem.Draw", raising=False)
+    monkeypatch.setitem(sys.modules, "rdkit.Chem.Draw.rdMolDraw2D", None)
+    found = find_examples(read_run(run))
+    assert found is not None
+    assert found.best[0].svg.startswith("<svg")
+    assert "atom-0" not in found.best[0].svg
+    assert "libxrender1" in gnas("doctor").out
 
 
 def test_without_its_data_the_rows_are_not_drawn(run: Path, tmp_path: Path) -> None:

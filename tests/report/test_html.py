@@ -13,7 +13,7 @@ import yaml
 from folders import made_up_job, put, real_job
 
 from gnas.errors import InputError
-from gnas.report import compare_report, html, watch, write_report
+from gnas.report import compare_report, html, write_report
 from gnas.report.pictures import build_frames
 from gnas.run.folder import Run
 from gnas.run.record import read_run
@@ -224,37 +224,6 @@ def test_out_may_be_a_folder_or_a_file(tmp_path: Path) -> None:
     folder = made_up_job(tmp_path / "job", stage="begun")
     assert write_report(folder, out=tmp_path) == tmp_path / "report.html"
     assert write_report(folder, out=tmp_path / "x" / "y.html").exists()
-
-
-@pytest.mark.usefixtures("no_plots")
-def test_watch_follows_a_run_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = made_up_job(tmp_path / "job", stage="searching", epochs=3)
-    written: list[bool] = []
-
-    def on_write(path: Path) -> None:
-        tags = page(path).attributes
-        written.append(any(a.get("http-equiv") == "refresh" for _, a in tags))
-
-    def sleep(seconds: float) -> None:
-        naps.append(seconds)
-        if len(naps) == 2:  # after one look at which nothing had changed
-            history = (folder / "search/history.jsonl").read_text()
-            put(folder / "search/history.jsonl", history + history.splitlines()[-1] + "\n")
-        if len(naps) == 3:
-            made_up_job(folder)
-
-    naps: list[float] = []
-    monkeypatch.setattr(html.time, "sleep", sleep)
-    assert watch(folder, on_write=on_write) == folder / "report.html"
-    assert written == [True, True, False]
-    assert len(naps) == 3
-
-
-@pytest.mark.usefixtures("no_plots")
-def test_watch_stops_when_asked_and_leaves_a_page_that_keeps_still(tmp_path: Path) -> None:
-    folder = made_up_job(tmp_path / "job", stage="searching", epochs=3)
-    path = watch(folder, should_stop=lambda: True)
-    assert "refresh" not in {a.get("http-equiv") for _, a in page(path).attributes}
 
 
 @pytest.mark.usefixtures("no_plots")

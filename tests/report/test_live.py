@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -20,9 +21,13 @@ from folders import made_up_job
 from terminal import write_graphs
 
 from gnas.cli.job import _Renewal
-from gnas.report.live import LiveServer, list_progress, live_state
+from gnas.report import write_report
+from gnas.report.live import LiveServer, render_state
+from gnas.report.progress import list_progress, live_state
+from gnas.run.folder import Run
 from gnas.run.record import read_run
 
+KEPT = Path(__file__).parents[1] / "kept" / "race"
 RACE = ("--strategy", "race", "--time", "20s", "--cells", "2", "--channels", "8", "--epochs", "300", "--seeds", "41")
 
 
@@ -62,6 +67,18 @@ def test_the_state_changes_with_the_folder(tmp_path: Path) -> None:
         (folder / "away").rename(folder / "config.yaml")
         (folder / "result.json").write_text("{}")
         assert json.loads(get(live.address + "state")[1])["state"] == "finished"
+
+
+def test_a_run_elsewhere_with_long_epochs_is_running(tmp_path: Path) -> None:
+    """Nothing has changed for ten minutes, but an epoch takes five."""
+    folder = made_up_job(tmp_path / "job", stage="searching", epochs=3, age=600)
+    assert live_state(read_run(folder)) == "stopped"
+    file = folder / "search" / "history.jsonl"
+    records = [{**json.loads(line), "seconds": 300.0 * k} for k, line in enumerate(file.read_text().splitlines(), 1)]
+    changed = file.stat().st_mtime
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    os.utime(file, (changed, changed))
+    assert live_state(read_run(folder)) == "running"
 
 
 def test_a_page_that_is_closed_too_early_is_no_error(
@@ -111,6 +128,35 @@ def test_the_report_renews_itself_while_a_run_goes_on(tmp_path: Path, monkeypatc
         assert 'http-equiv="refresh"' in (folder / "report.html").read_text()
         assert renew.due > time.monotonic() + renew.EVERY - 1
     assert 'http-equiv="refresh"' not in (folder / "report.html").read_text()
+
+
+def race_under_way(folder: Path) -> Path:
+    """A race as it is before its end."""
+    shutil.copytree(KEPT, folder)
+    for name in ("result.json", "search/result.json", "leaderboard.md"):
+        (folder / name).unlink(missing_ok=True)
+    return folder
+
+
+def test_a_race_under_way_shows_its_candidates_and_no_test_results(tmp_path: Path) -> None:
+    folder = race_under_way(tmp_path / "race")
+    test = f"{json.loads((folder / 'leaderboard.json').read_text())['rows'][0]['mean']:.4f}"
+    with Run(folder, Run(folder).config, resume=True):
+        told = read_run(folder)
+        page = write_report(folder, out=tmp_path / "page.html").read_text()
+        live = render_state(folder)["html"]
+    last = told.history[-1]
+    assert f"The race goes on: {last['tried']} networks tried, {last['dropped']} dropped." in page
+    for text in (page, live):
+        assert "Candidates" in text
+        assert "networks tried" in text
+        assert "The best network that was found so far" in text
+        assert test not in text
+    assert "<button" not in live, "nothing on the live page sorts"
+    (folder / "leaderboard.json").unlink()
+    stopped = write_report(folder, out=tmp_path / "stopped.html").read_text()
+    assert f"The race stopped: {last['tried']} networks tried" in stopped
+    assert test in write_report(KEPT, out=tmp_path / "end.html").read_text()
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no chromium on PATH")

@@ -22,8 +22,9 @@ def test_the_code_on_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         names: dict = {}
         exec(text, names)
         networks.append(names["network"])
-        assert names["genotype"] == read_run(real).genotype
+    assert names["genotype"] == read_run(real).genotype
     assert isinstance(networks[0], gnas.Network)
+    assert not networks[0].training
     stored = json.loads((real / "trained/gnas/seed-1/result.json").read_text())
     assert networks[0].num_weights() == networks[1].num_weights() == stored["num_weights"]
     weights = checkpoint.load(real / "trained/gnas/seed-1/weights.safetensors")
