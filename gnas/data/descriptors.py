@@ -15,11 +15,10 @@ from gnas.data.atoms import parse_canonical
 from gnas.data.cache import cached_by_texts
 from gnas.data.encoding import RDKIT, Array
 from gnas.data.smiles import import_rdkit
-from gnas.distributed import available_cores
+from gnas.distributed import available_cores, start_command
 
 LEFT_OUT = ("Ipc",)  # grows exponentially with the molecule; AvgIpc is its bounded form
 FEWEST_PER_PROCESS = 500  # a process takes seconds to start
-WORKER = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gnas.data.descriptors import serve; serve()"
 
 
 def list_descriptors() -> list[tuple[str, Any]]:
@@ -54,7 +53,7 @@ def _compute_apart(texts: Sequence[str]) -> Array:
 
 
 def _ask_worker(texts: Sequence[str]) -> Array:
-    command = [sys.executable, "-c", WORKER, json.dumps([path for path in sys.path if path])]
+    command = start_command("gnas.data.descriptors", "serve")
     ended = subprocess.run(command, input=json.dumps(texts).encode(), capture_output=True, check=False)
     size = len(texts) * len(list_descriptors()) * 8
     if ended.returncode or len(ended.stdout) != size:  # no process may be started here, or it was killed
