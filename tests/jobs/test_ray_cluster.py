@@ -28,7 +28,7 @@ HELPERS = Path(__file__).parents[1] / "helpers"
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'gnas[cluster]'")
 
 
-def run_python(code: str, *words: object, seconds: float = 120, **variables: str) -> subprocess.CompletedProcess[str]:
+def run_python(code: str, *words: object, seconds: float = 300, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     environment |= {"PYTHONPATH": str(HELPERS), "OMP_NUM_THREADS": "1", **variables}
     command = [sys.executable, "-c", code, *map(str, words)]
@@ -265,6 +265,6 @@ def test_ray_workers_import_nothing_from_the_current_folder(tmp_path: Path) -> N
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     environment |= {"PYTHONPATH": str(HELPERS), "OMP_NUM_THREADS": "1", "RAY_ADDRESS": "local"}
     words = [sys.executable, str(script), str(tmp_path / "run")]
-    ended = subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, timeout=300)
     assert not (tmp_path / "ran").exists()
     assert ended.returncode == 0, ended.stderr
