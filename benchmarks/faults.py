@@ -51,7 +51,11 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=RESULTS / "faults.csv")
     parser.add_argument("--ray", type=int, default=0, metavar="N", help="only N faults of workers and nodes of Ray")
     parser.add_argument("--verbose", action="store_true", help="print what commands said, too")
+    parser.add_argument("--table", action="store_true", help="only print the rows as the table of docs/reliability.md")
     options = parser.parse_args()
+    if options.table:
+        print_table(read_rows(options.file))
+        return
     print("commit", read_commit(), flush=True)
     if options.ray:
         suffer_on_ray(options)
@@ -129,6 +133,24 @@ def suffer_on_ray(options: argparse.Namespace) -> None:
             raise SystemExit("the trials on Ray did not end well")
 
 
+def print_table(rows: list[dict[str, str]]) -> None:
+    """A line per fault, and how many faults each job suffered."""
+    print(
+        "| fault | commands | trials | faults | right result nevertheless | ended with one clear line | restarts with the same "
+        "result | lost, different, unclear, hung, left |\n|---|---|---|---|---|---|---|---|"
+    )
+    for fault in (*ORDER[0], "all"):
+        of = [row for row in rows if fault in (row["fault"], "all") and row["faults"] != "0"]
+        counted = [row for row in rows if fault in (row["fault"], "all")]
+        total = {name: sum(int(row[name]) for row in counted) for name in NUMBERS}
+        bad = sum(total[name] for name in ("lost", "different", "unclear", "hung", "left"))
+        good = (total[name] for name in ("trials", "faults", "unharmed", "said_why", "went_on"))
+        words = [fault, len({row["job"] for row in of}), *good, bad]
+        print("|", " | ".join(f"{word:,}" if isinstance(word, int) else word for word in words), "|")
+    jobs = {job: sum(int(row["faults"]) for row in rows if row["job"] == job) for job in ORDER[1]}
+    print(f"\nFaults by command: {', '.join(f'{job} {count}' for job, count in jobs.items())}.")
+
+
 def report(fault: str, job: str, tally: Tally, verbose: bool) -> None:
     for reason in tally.reasons:
         if verbose or not reason.startswith("said"):
@@ -150,8 +172,9 @@ def add_to_file(file: Path, fault: str, job: str, tally: Tally) -> None:
             name: round(float(row[name]) + value, 1 if name == "seconds" else None) for name, value in numbers.items()
         }
         rows.sort(key=lambda one: (one["date"], ORDER[0].index(one["fault"]), ORDER[1].index(one["job"])))
-        file.unlink(missing_ok=True)
-        append(file, list(row), rows)
+        new = file.with_suffix(".new")
+        append(new, list(row), rows)
+        new.replace(file)
 
 
 if __name__ == "__main__":

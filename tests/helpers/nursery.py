@@ -197,6 +197,7 @@ def warm_up(commands: list[str]) -> None:
 def main() -> None:
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts its background jobs without one
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup starts them so that they ignore it
     if "--wait" in sys.argv:
         task = sys.stdin.readline()
         if task:
