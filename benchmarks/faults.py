@@ -1,11 +1,13 @@
 """What do faults cost? Every command suffers signals, full disks, failing calls, low limits and removed folders.
 
-    python benchmarks/faults.py [--rounds 3] [--minutes 60] [--seed 0] [--faults KILL ...] [--jobs race ...]
+    python benchmarks/faults.py [--each 40] [--minutes 60] [--seed 0] [--faults KILL ...] [--jobs race ...]
 
 One process imports everything and forks each command, which works on tiny data. A trial disturbs a command once, at a random
 moment or call, and then starts it again until it is finished. Its result must equal that of an undisturbed one, bit for bit;
 work that was finished before the fault must not be lost; the command must end in time, with the right result or one clear
-line, and leave no process. Counts are added to results/faults.csv, one row per day, fault and job. A failure is printed.
+line, and leave no process. The next trial is always one of the fault that took effect least often, and of the job that
+suffered it least often, until each fault took effect ``--each`` times. Counts are added to results/faults.csv, one row per
+day, commit, fault and job; a run that was stopped goes on from them. A failure is printed.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from __future__ import annotations
 import argparse
 import csv
 import fcntl
+import functools
+import itertools
 import json
 import os
 import random
@@ -39,7 +43,7 @@ NUMBERS = [one.name for one in fields(Tally) if one.name not in ("reasons", "sec
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--each", type=int, default=40)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--faults", nargs="*", default=list(FAULTS), choices=list(FAULTS))
@@ -47,7 +51,12 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=RESULTS / "faults.csv")
     parser.add_argument("--ray", type=int, default=0, metavar="N", help="only N faults of workers and nodes of Ray")
     parser.add_argument("--verbose", action="store_true", help="print what commands said, too")
+    parser.add_argument("--table", action="store_true", help="only print the rows as the table of docs/reliability.md")
     options = parser.parse_args()
+    if options.table:
+        print_table(read_rows(options.file))
+        return
+    print("commit", read_commit(), flush=True)
     if options.ray:
         suffer_on_ray(options)
         return
@@ -59,19 +68,50 @@ def main() -> None:
     ):
         place = make_place(Path(name) / "place", starter)
         wholes = dict[str, Whole]()
-        pairs = [(job, fault) for job in options.jobs for fault in options.faults if fits(fault, job)]
-        todo = [pair for _ in range(options.rounds) for pair in rng.sample(pairs, len(pairs))]
-        for number, (job, fault) in enumerate(todo):
-            if time.monotonic() > end:
+        counts = {(fault, job): Counter[str]() for fault in options.faults for job in options.jobs if fits(fault, job)}
+        for row in read_rows(options.file):
+            if (row["fault"], row["job"]) in counts and row["date"] == today()["date"]:
+                counts[row["fault"], row["job"]].update({name: int(row[name]) for name in NUMBERS})
+        for number in itertools.count():
+            pair = choose(counts, options.each, rng)
+            if pair is None or time.monotonic() > end:
                 break
+            fault, job = pair
             if job not in wholes:
                 wholes[job] = undisturbed(place, starter, JOBS[job], f"whole-{job.replace(' ', '-')}")
             tally = Tally()
             suffer(fault, Trial(place, starter, JOBS[job], wholes[job], rng, f"t{number}", tally))
             report(fault, job, tally, options.verbose)
             add_to_file(options.file, fault, job, tally)
-            total.update({name: getattr(tally, name) for name in NUMBERS})
+            counts[pair].update(found := {name: getattr(tally, name) for name in NUMBERS})
+            total.update(found)
     print(dict(total))
+
+
+def choose(counts: dict[tuple[str, str], Counter[str]], each: int, rng: random.Random) -> tuple[str, str] | None:
+    """The fault that took effect least often, and the job that suffered it least often; None if all have had enough."""
+    totals: dict[str, Counter[str]] = {}
+    for (fault, _), count in counts.items():
+        totals.setdefault(fault, Counter()).update(count)
+    # What does not take effect here, as a file system where one may not mount, is given up.
+    left = [fault for fault, total in totals.items() if total["faults"] < each and total["trials"] < 8 * each]
+    if not left:
+        return None
+    fault = min(left, key=lambda name: (totals[name]["faults"], rng.random()))
+    # A job that hardly feels a fault, as one that needs no memory, is tried less often.
+    tried = {pair: 4 * count["trials"] - 3 * count["faults"] for pair, count in counts.items() if pair[0] == fault}
+    return min(tried, key=lambda pair: (tried[pair], rng.random()))
+
+
+def read_rows(file: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(file.open())) if file.exists() else []
+
+
+@functools.cache
+def read_commit() -> str:
+    """The commit of the code that is tried: that of the first call."""
+    words = ["git", "-C", str(HELPERS), "rev-parse", "--short=10", "HEAD"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def suffer_on_ray(options: argparse.Namespace) -> None:
@@ -93,6 +133,24 @@ def suffer_on_ray(options: argparse.Namespace) -> None:
             raise SystemExit("the trials on Ray did not end well")
 
 
+def print_table(rows: list[dict[str, str]]) -> None:
+    """A line per fault, and how many faults each job suffered."""
+    print(
+        "| fault | commands | trials | faults | right result nevertheless | ended with one clear line | restarts with the same "
+        "result | lost, different, unclear, hung, left |\n|---|---|---|---|---|---|---|---|"
+    )
+    for fault in (*ORDER[0], "all"):
+        of = [row for row in rows if fault in (row["fault"], "all") and row["faults"] != "0"]
+        counted = [row for row in rows if fault in (row["fault"], "all")]
+        total = {name: sum(int(row[name]) for row in counted) for name in NUMBERS}
+        bad = sum(total[name] for name in ("lost", "different", "unclear", "hung", "left"))
+        good = (total[name] for name in ("trials", "faults", "unharmed", "said_why", "went_on"))
+        words = [fault, len({row["job"] for row in of}), *good, bad]
+        print("|", " | ".join(f"{word:,}" if isinstance(word, int) else word for word in words), "|")
+    jobs = {job: sum(int(row["faults"]) for row in rows if row["job"] == job) for job in ORDER[1]}
+    print(f"\nFaults by command: {', '.join(f'{job} {count}' for job, count in jobs.items())}.")
+
+
 def report(fault: str, job: str, tally: Tally, verbose: bool) -> None:
     for reason in tally.reasons:
         if verbose or not reason.startswith("said"):
@@ -104,8 +162,8 @@ def add_to_file(file: Path, fault: str, job: str, tally: Tally) -> None:
     numbers = {**{name: getattr(tally, name) for name in NUMBERS}, "seconds": round(tally.seconds, 1)}
     with open(file.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        rows = list(csv.DictReader(file.open())) if file.exists() else []
-        key = {**today(), "fault": fault, "job": job}
+        rows = read_rows(file)
+        key = {**today(), "commit": read_commit(), "fault": fault, "job": job}
         same = [row for row in rows if row | key == row]
         if not same:
             rows.append({**key, **dict.fromkeys(numbers, 0)})
@@ -114,8 +172,9 @@ def add_to_file(file: Path, fault: str, job: str, tally: Tally) -> None:
             name: round(float(row[name]) + value, 1 if name == "seconds" else None) for name, value in numbers.items()
         }
         rows.sort(key=lambda one: (one["date"], ORDER[0].index(one["fault"]), ORDER[1].index(one["job"])))
-        file.unlink(missing_ok=True)
-        append(file, list(row), rows)
+        new = file.with_suffix(".new")
+        append(new, list(row), rows)
+        new.replace(file)
 
 
 if __name__ == "__main__":

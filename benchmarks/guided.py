@@ -1,4 +1,4 @@
-"""Does every reader of data answer every input with a value or one line of error? Inputs are found by coverage.
+"""Does every reader answer every input with a value or one line of error? Inputs are found by coverage.
 
     pip install -e ".[fuzz]"
     python benchmarks/guided.py [--minutes 10] [--readers csv ...] [--inputs 1000000]
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 CORPUS = ROOT / "tests" / "kept" / "corpus"
 HELPERS = ROOT / "tests" / "helpers"
 COLUMNS = ("date", "machine", "reader", "inputs", "failures", "kept", "seconds")
-READERS = ("csv", "smiles", "tu", "npz", "yaml")
+READERS = ("csv", "smiles", "tu", "npz", "yaml", "text", "formula", "settings", "checkpoint", "packed", "order")
 MOST_BYTES = 16_384  # of an input
 KEPT = 200  # inputs of a corpus, the smallest first
 DICTIONARY = (

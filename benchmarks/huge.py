@@ -40,6 +40,7 @@ from gnas.model.network import GraphModule
 from gnas.model.task import Task
 from gnas.strategies.base import SearchContext, SearchProblem
 from gnas.strategies.single_level import SingleLevelSearch
+from gnas.training.prediction import infer
 from gnas.training.sampling import open_store
 from gnas.training.train import Trainer
 
@@ -47,6 +48,7 @@ COLUMNS = (
     *("nodes", "edges", "largest_degree", "sampling", "batch", "cells", "channels"),
     *("load_seconds", "data_gb", "peak_gb_loaded", "peak_gb_search", "peak_gb", "search_step_ms", "train_step_ms"),
     *("search_seconds", "train_seconds", "chance", "mlp_test", "val", "test", "genotype"),
+    *("predict_seconds", "rows_predicted", "peak_gb_predict"),
 )
 CLASSES, DEGREE, CELLS, CHANNELS = 4, 10, 2, 16
 CPU = torch.device("cpu")
@@ -90,6 +92,10 @@ def measure(nodes: int, whole: bool) -> dict[str, Any]:
     training = trainer(lambda: gnas.Network(genotype, bench.task, CHANNELS), bench)
     train_step = median_ms(training.steps())
     result, top = training.result(), peak()
+    started = time.perf_counter()
+    predicted = infer(training.model, bench.test, in_split=True)
+    predict_seconds = time.perf_counter() - started
+    after = peak()
     blind = trainer(lambda: gnas.model.baselines.build_baseline("mlp", bench.task, num_layers=CELLS), bench)
     median_ms(blind.steps())
     return {
@@ -114,6 +120,9 @@ def measure(nodes: int, whole: bool) -> dict[str, Any]:
         "val": result.val,
         "test": result.test,
         "genotype": genotype.id,
+        "predict_seconds": predict_seconds,
+        "rows_predicted": len(predicted),
+        "peak_gb_predict": after,
     }
 
 

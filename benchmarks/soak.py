@@ -2,7 +2,7 @@
 
     python benchmarks/soak.py searches --times 1000      # searches and races by every strategy in turn
     python benchmarks/soak.py predictions --times 10000  # by one estimator
-    python benchmarks/soak.py watch --minutes 45         # ``gnas watch``, asked by a page as often as a browser asks
+    python benchmarks/soak.py watch --minutes 45         # ``gnas watch``, asked four times as often as by its page
 
 Every search is a whole search on a few graphs. Its run folder is read and then removed. The run that is watched is a race that
 starts again whenever it has ended. Each writes a file: results/soak.csv, results/soak_predictions.csv or results/soak_watch.csv
@@ -44,7 +44,7 @@ STRATEGIES = {
     "graphnas": {**SMALL, "trials": 2, "heads": (1, 2), "widths": (4, 8), "hidden": 8},
     "race": {**SMALL, "trials": 3, "finals": 1, "round_size": 3, "supernets": 1},
 }
-ASK_SECONDS = 2.0  # between two questions of the page of gnas watch
+ASK_SECONDS = 0.5  # between two questions; the page of gnas watch asks every two seconds
 RACE = (
     *("search", "--cells", "1", "--channels", "4", "--trials", "4", "--epochs", "9", "--track", "none", "--quiet"),
     *("--set", "nodes=1", "--set", "search.supernets=0", "--baselines", "gcn", "--device", "cpu"),
@@ -123,7 +123,7 @@ def _ask(pid: int, address: str, seconds: float) -> Iterator[After]:
             with urllib.request.urlopen(f"{address}{part}", timeout=120) as answer:
                 assert answer.read()
         number += 1
-        if number % 30 == 1:
+        if number % 100 == 1:
             yield look(number, "gnas watch", started, pid)
         time.sleep(ASK_SECONDS)
 

@@ -11,9 +11,11 @@ import atexit
 import contextlib
 import functools
 import os
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import torch
@@ -108,6 +110,33 @@ def is_first() -> bool:
 def available_cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# The current folder is not a place to import from: a yaml.py that lies there must not run. ``-P`` needs Python 3.11.
+_START = (
+    "import sys; sys.path[:] = [*(path for path in sys.path if path), sys.argv.pop()]; "
+    "from {module} import {function}; {function}()"
+)
+
+
+def start_command(module: str, function: str = "main", *words: str) -> list[str]:
+    """The words of a process that calls a function of this package, and imports nothing from the current folder.
+
+    The function finds ``words`` in ``sys.argv[1:]``.
+    """
+    package = Path(__file__).resolve().parents[1]
+    return [sys.executable, "-c", _START.format(module=module, function=function), *words, str(package)]
+
+
+@contextlib.contextmanager
+def at_root() -> Iterator[None]:
+    """Inside, the current folder is the root: processes that libraries start import from the folder that they find."""
+    before = os.getcwd()
+    os.chdir("/")
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 # -- numbers --------------------------------------------------------------------------------------------------------------

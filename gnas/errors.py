@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from gnas.printed import to_printable
 
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")  # as PyTorch says it
+NOT_LOADED = ("failed to map segment", "cannot allocate memory")  # as the system says it of a library that is imported
 
 
 class InputError(ValueError):
@@ -52,6 +53,8 @@ def choose(value: str, choices: Iterable[str], what: str) -> str:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether Python, PyTorch or a library of the GPU had no memory left. PyTorch has several errors for it."""
+    if isinstance(error, ImportError):
+        return any(words in str(error).lower() for words in NOT_LOADED)
     if isinstance(error, RunError) or not isinstance(error, RuntimeError):
         return isinstance(error, OutOfMemory | MemoryError)
     return any(words in str(error) for words in NO_MEMORY)

@@ -21,13 +21,9 @@ from typing import Any
 import numpy as np
 
 from gnas.data.encoding import Array
-from gnas.distributed import available_cores
+from gnas.distributed import available_cores, start_command
 
 Compute = Callable[[Sequence[str]], Mapping[str, Array]]
-WORKER = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from gnas.data.processes import serve; serve(*sys.argv[2:])"
-)
 
 
 def compute_in_parts(compute: Compute, texts: Sequence[str], fewest: int) -> list[Mapping[str, Array]]:
@@ -50,8 +46,7 @@ def _split_evenly(texts: Sequence[str], parts: int) -> list[Sequence[str]]:
 
 
 def _ask_worker(compute: Compute, texts: Sequence[str]) -> Mapping[str, Array]:
-    paths = json.dumps([path for path in sys.path if path])
-    command = [sys.executable, "-c", WORKER, paths, compute.__module__, compute.__qualname__]
+    command = start_command("gnas.data.processes", "serve", compute.__module__, compute.__qualname__)
     ended = subprocess.run(command, input=json.dumps(list(texts)).encode(), capture_output=True, check=False)
     if ended.returncode == -signal.SIGINT:
         raise KeyboardInterrupt
@@ -62,8 +57,9 @@ def _ask_worker(compute: Compute, texts: Sequence[str]) -> Mapping[str, Array]:
         return compute(texts)
 
 
-def serve(module: str, function: str) -> None:
+def serve() -> None:
     """Read a JSON list of texts from standard input, write the arrays of a function of this package to standard output."""
+    module, function = sys.argv[1:]
     compute: Compute = getattr(importlib.import_module(module), function)
     arrays: dict[str, Any] = dict(compute(json.load(sys.stdin)))
     content = io.BytesIO()

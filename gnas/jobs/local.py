@@ -7,16 +7,13 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
-import gnas
-from gnas.distributed import available_cores
+from gnas.distributed import available_cores, start_command
 from gnas.errors import InputError
 from gnas.jobs.messages import (
     BEAT_SECONDS,
@@ -32,11 +29,6 @@ from gnas.jobs.messages import (
 from gnas.jobs.runner import Receive, Task
 from gnas.printed import format_count, to_printable
 
-# The current folder is not a place to import from: a yaml.py that lies there must not run. ``-P`` needs Python 3.11.
-WORKER = (
-    "import sys; sys.path[:] = [*(path for path in sys.path if path), sys.argv.pop()]; "
-    "from gnas.jobs.worker import main; main()"
-)
 GRACE = 15.0  # seconds for a worker to end its step and save
 START_SECONDS = 600.0  # for a worker to start: a slow disk may hold the packages
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -123,7 +115,7 @@ class _Worker:
         self.key: int | None = None  # of its job
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self.process = subprocess.Popen(
-            [sys.executable, "-c", WORKER, str(Path(gnas.__file__).parents[1])],
+            start_command("gnas.jobs.worker"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,

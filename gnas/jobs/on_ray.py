@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gnas.distributed import at_root
 from gnas.errors import InputError, RunError
 from gnas.jobs.messages import (
     BEAT_SECONDS,
@@ -34,7 +35,7 @@ from gnas.jobs.messages import (
     write_message,
 )
 from gnas.jobs.runner import Receive, Task
-from gnas.printed import to_printable
+from gnas.printed import mask_secrets, to_printable
 
 
 class RayTasks:
@@ -310,7 +311,7 @@ def _join(ray: Any, address: str, what: str) -> None:
     if "joined" not in tried.stdout:
         lines = tried.stderr.strip().splitlines() or ["no reason given"]
         raise InputError(f"the Ray cluster at {what} refuses: {to_printable(lines[-1])[:300]}")
-    with _at_root():
+    with _without_secrets(ray), at_root():
         ray.init(address=address, **QUIET)
 
 
@@ -320,19 +321,20 @@ def _start(ray: Any) -> None:
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         ray._raylet.Config.initialize("")  # Ray has read its environment already
-    with _on_loopback(ray), _at_root():
+    with _on_loopback(ray), _without_secrets(ray), at_root():
         ray.init(address="local", include_dashboard=False, **QUIET)
 
 
 @contextlib.contextmanager
-def _at_root() -> Iterator[None]:
-    """Inside, the current folder is the root: Ray's workers import from the folder that they find here."""
-    before = os.getcwd()
-    os.chdir("/")
+def _without_secrets(ray: Any) -> Iterator[None]:
+    """Inside, Ray takes note of the words of this command without their secrets."""
+    utils = ray._private.utils
+    before = utils.get_entrypoint_name
+    utils.get_entrypoint_name = lambda: mask_secrets(before())
     try:
         yield
     finally:
-        os.chdir(before)
+        utils.get_entrypoint_name = before
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
-from terminal import TINY, Ended, gnas, write_molecules
+from terminal import TINY, Ended, gnas, one_line, write_molecules
 
 
 def compare(target: str, out: str) -> Ended:
@@ -15,9 +15,9 @@ def compare(target: str, out: str) -> Ended:
     return ended
 
 
-def search() -> None:
+def search(*more: str) -> None:
     write_molecules(Path("data.csv"))
-    assert gnas("search", "data.csv", "--target", "logP", *TINY, "--out", "run").code == 0
+    assert gnas("search", "data.csv", "--target", "logP", *TINY, "--out", "run", *more).code == 0
 
 
 def test_trainings_of_the_same_data_are_collected() -> None:
@@ -47,3 +47,20 @@ def test_trainings_without_a_fingerprint_are_not_collected() -> None:
     ended = compare("logP", "other")
     assert "trained before" not in ended.out
     assert "run: its trainings have no fingerprint of their data; they are not used" in ended.out
+
+
+def test_a_run_is_not_resumed_on_a_file_that_has_changed(tmp_path: Path) -> None:
+    """It ended well, with a leaderboard of both datasets."""
+    url = ("--sync", f"file://{tmp_path}/shared")
+    search(*url)
+    board = Path("run/leaderboard.json").read_bytes()
+    whole = Path("data.csv").read_bytes()
+    write_molecules(Path("other/data.csv"), 10.0)  # the same name in another folder
+    write_molecules(Path("data.csv"), 10.0)
+    words = ("--target", "logP", *TINY, "--resume")
+    for data, out, more in (("data.csv", "run", ()), ("other/data.csv", "run", ()), ("data.csv", "elsewhere", url)):
+        one_line(gnas("search", data, *words, "--out", out, *more), 2, "cannot resume", "fingerprint")
+    assert Path("run/leaderboard.json").read_bytes() == board
+    Path("other/data.csv").write_bytes(whole)  # the same data by another path
+    assert gnas("search", "other/data.csv", *words, "--out", "run").code == 0
+    assert Path("run/leaderboard.json").read_bytes() == board

@@ -1,5 +1,7 @@
 """Features of whole graphs: columns of the table and descriptors, standardised by train, read the same at prediction."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -114,12 +116,13 @@ class Elsewhere:
 
 def test_a_process_that_ends_early_is_replaced(monkeypatch):
     monkeypatch.setattr(processes, "available_cores", lambda: 2)
-    monkeypatch.setattr(processes, "WORKER", "raise SystemExit('no')")
+    monkeypatch.setattr(processes, "start_command", lambda *words: [sys.executable, "-c", "raise SystemExit('no')"])
     found = processes.compute_in_parts(descriptors.compute, SMILES[:6], 3)
     np.testing.assert_array_equal(
         np.concatenate([part["values"] for part in found]), descriptors.compute(SMILES[:6])["values"]
     )
-    monkeypatch.setattr(processes, "WORKER", "import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    stop = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    monkeypatch.setattr(processes, "start_command", lambda *words: [sys.executable, "-c", stop])
     with pytest.raises(KeyboardInterrupt):
         processes.compute_in_parts(descriptors.compute, SMILES[:6], 3)
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from farm import events, train_all, trained
+from farm import Stopper, train_all, trained
 from folders import made_up_job
 from terminal import TINY, gnas, write_graphs
 
@@ -31,18 +31,6 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reference")
     train_all(folder)
     return folder
-
-
-class Stopper:
-    """Stops the worker of the first epoch it hears of, as SIGSTOP does."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.pid = folder, 0
-
-    def __call__(self, record: dict[str, Any]) -> None:
-        if not self.pid and record["epoch"] >= 3:
-            self.pid = [e for e in events(self.folder) if e["event"] == "began"][-1]["about"]["pid"]
-            os.kill(self.pid, signal.SIGSTOP)
 
 
 def test_a_stopped_worker_is_replaced(tmp_path: Path, reference: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +75,8 @@ def test_workers_are_not_blamed_if_the_command_itself_was_stopped(monkeypatch: p
 def test_a_worker_that_is_stopped_while_it_starts_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that starts may be silent for long, as on a slow disk; the command waited as long for a stopped one."""
     monkeypatch.setattr(local, "SILENT_SECONDS", 0.5)
-    monkeypatch.setattr(local, "WORKER", "import time; time.sleep(60)")
+    sleeping = [sys.executable, "-c", "import time; time.sleep(60)"]
+    monkeypatch.setattr(local, "start_command", lambda module: sleeping)
     pool = LocalProcesses(1)
     worker = pool._workers[0] = local._Worker(1, dict(os.environ))
     pool._selector.register(worker.output, selectors.EVENT_READ, 0)

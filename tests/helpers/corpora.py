@@ -19,9 +19,15 @@ import gnas.arch
 import gnas.data
 import gnas.data.own
 from gnas.arch.architecture import load_genotype
+from gnas.arch.gap import parse
 from gnas.data.checks import check_graph_set, check_splits, check_task
 from gnas.data.own.load import load_own
+from gnas.data.storage import BrokenFile, save_benchmark
 from gnas.errors import InputError
+from gnas.jobs import Job, Runner
+from gnas.jobs.messages import Order
+from gnas.run import checkpoint
+from gnas.run.settings import Settings
 
 BETWEEN = b"\n----\n"  # two files in one input
 TABLES = ("graphs.csv", "nodes.csv", "edges.csv")
@@ -58,12 +64,48 @@ def read_yaml(data: bytes, place: Path) -> Any:
     return load_genotype(place / "any.yaml")
 
 
+def read_text_file(data: bytes, place: Path) -> Any:
+    """The lists of operations that the authors of the method publish, and other texts in place of a genotype."""
+    (place / "any.txt").write_bytes(data)
+    return load_genotype(place / "any.txt")
+
+
+def read_formula(data: bytes, place: Path) -> Any:
+    return parse(data.decode(errors="replace"))
+
+
+def read_settings(data: bytes, place: Path) -> Any:
+    (place / "any.yaml").write_bytes(data)
+    return Settings.resolve(file=place / "any.yaml")
+
+
+def read_state(data: bytes, place: Path) -> Any:
+    (place / "any.safetensors").write_bytes(data)
+    return checkpoint.load(place / "any.safetensors")
+
+
+def read_packed(data: bytes, place: Path) -> Any:
+    (place / "any.safetensors").write_bytes(data)
+    return _load(place / "any.safetensors")
+
+
+def read_order(data: bytes, place: Path) -> Any:
+    """What a worker is told."""
+    return Order.from_json(data)
+
+
 FORMS: dict[str, Callable[[bytes, Path], Any]] = {
     "csv": read_csv,
     "smiles": read_smiles,
     "tu": read_tu,
     "npz": read_npz,
     "yaml": read_yaml,
+    "text": read_text_file,
+    "formula": read_formula,
+    "settings": read_settings,
+    "checkpoint": read_state,
+    "packed": read_packed,
+    "order": read_order,
 }
 
 
@@ -73,7 +115,7 @@ def refusal(form: Callable[[bytes, Path], Any], data: bytes, place: Path) -> str
         shutil.rmtree(file) if file.is_dir() else file.unlink()
     try:
         form(data, place)
-    except InputError as error:
+    except (InputError, BrokenFile) as error:
         text = str(error)
         return "" if text.strip() and "\n" not in text else f"not one line: {text!r}"
     except Exception:
@@ -103,6 +145,22 @@ def seeds(reader: str) -> Iterator[bytes]:
         elif reader == "npz":
             for data in (path_graphs(6), citation_graph()):
                 yield _members(write_bundle(load_own(data), place / "any.npz"))
+        elif reader == "text":
+            yield b"cell 1: I 1 0, s 2 0, sum 3 1, mean 4 2, d 5 3\n"
+            yield b"[('I', 1, 0), ('s', 2, 0), ('sum', 3, 1), ('mean', 4, 2), ('d', 5, 3)]"
+        elif reader == "formula":
+            yield b"[identity | dense(sum(dense)) | sparse(mean(sparse(zero)))]"
+        elif reader == "settings":
+            yield b"preset: fast\ncells: 2\nseeds: [1, 2]\ntrain_settings: {clip: 1.0}\n"
+        elif reader == "checkpoint":
+            checkpoint.save(place / "any.safetensors", {"a": [1, 2.5, None], "b": (3.5, {"c": "d"})})
+            yield (place / "any.safetensors").read_bytes()
+        elif reader == "packed":
+            save_benchmark(load_own(write_folder(place / "tables", 12)), place / "any.safetensors")
+            yield (place / "any.safetensors").read_bytes()
+        elif reader == "order":
+            job = Job("gnas.strategies.trials.trial_job", "jobs/trial", {"config": {"seed": 1}})
+            yield Runner(place).write_order(job).to_json().encode()
         else:
             yield from (file.read_bytes() for file in (Path(gnas.arch.__file__).parent / "shipped").glob("*-4.yaml"))
 

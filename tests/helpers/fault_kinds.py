@@ -222,7 +222,7 @@ FAULTS: dict[str, Fault] = {
     "error on a new file": partial(_failing, kind="create", error=errno.EROFS),
     "limit on file size": partial(_limited, name="size", low=3000, high=60_000),
     "limit on open files": partial(_limited, name="files", low=1, high=8),
-    "limit on memory": partial(_limited, name="memory", low=1, high=60),
+    "limit on memory": partial(_limited, name="memory", low=100, high=3_000),
     "clock jumps": _clock,
     "folder removed": _removed,
     "cut checkpoint": _damaged,

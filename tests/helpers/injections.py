@@ -142,11 +142,11 @@ def jump() -> None:
 
 
 def set_limits(limits: dict[str, int]) -> None:
-    """``memory``: MB beyond what is used now; ``files``: more open files than now; ``size``: bytes of the largest file."""
+    """``memory``: KB beyond what is used now; ``files``: more open files than now; ``size``: bytes of the largest file."""
     if "memory" in limits:
         with open("/proc/self/statm") as file:
             used = int(file.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + limits["memory"] * 2**20, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_AS, (used + limits["memory"] * 2**10, resource.RLIM_INFINITY))
     if "files" in limits:
         most = max(map(int, os.listdir("/proc/self/fd"))) + limits["files"]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))

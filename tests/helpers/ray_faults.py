@@ -65,7 +65,7 @@ def main() -> None:
     ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
     for number in range(trials):
         place = folder / f"run-{number}"
-        injector = Injector(FAULTS[(0, 0, 1, 0, 1, 2)[number % 6]], place, cluster, nodes, rng)
+        injector = Injector(FAULTS[number % len(FAULTS)], place, cluster, nodes, rng)
         error, began = "", time.monotonic()
         try:
             with Runner(place, on_ray.RayTasks()) as runner:

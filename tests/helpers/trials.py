@@ -80,7 +80,7 @@ def make_place(folder: Path, starter: Nursery) -> Path:
     images = folder / "raw" / "mnist"
     images.mkdir(parents=True)
     rng = np.random.default_rng(0)
-    for name, count in (("train", 80), ("t10k", 40)):
+    for name, count in (("train", 40), ("t10k", 20)):
         pixels = rng.integers(0, 256, count * 784, dtype=np.uint8).tobytes()
         (images / f"{name}-images-idx3-ubyte.gz").write_bytes(gzip.compress(bytes(16) + pixels))
         (images / f"{name}-labels-idx1-ubyte").write_bytes(bytes(8) + bytes(n % 10 for n in range(count)))

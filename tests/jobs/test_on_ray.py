@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from farm import Killer, events, train_all, trained
+from farm import Killer, Stopper, events, train_all, trained
 
 import gnas.jobs
 from gnas.errors import InputError
-from gnas.jobs import Runner, open_runner
+from gnas.jobs import Runner, on_ray, open_runner
 from gnas.jobs.on_ray import RayTasks
 
 
@@ -39,6 +40,19 @@ def test_a_killed_worker_is_replaced_and_results_arrive_at_a_url(tmp_path: Path,
     assert trained(shared) == trained(here) == trained(reference)
     assert not [file for file in shared.rglob("*") if file.name.startswith(".") and file.name != ".lock"]
     assert not list(shared.glob("jobs/graphs-*"))
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_stopped_worker_is_replaced(tmp_path: Path, reference: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray itself waits for it without end."""
+    monkeypatch.setattr(on_ray, "SILENT_SECONDS", 8.0)
+    stopper = Stopper(tmp_path)
+    with Runner(tmp_path, RayTasks()) as runner, pytest.warns(UserWarning, match=r"no sign of life .* try 2 of 4"):
+        train_all(tmp_path, runner, on_epoch=stopper)
+    assert stopper.pid
+    assert trained(tmp_path) == trained(reference)
+    with pytest.raises(ProcessLookupError):
+        os.kill(stopper.pid, 0)
 
 
 @pytest.mark.usefixtures("cluster")

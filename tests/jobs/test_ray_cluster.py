@@ -28,7 +28,7 @@ HELPERS = Path(__file__).parents[1] / "helpers"
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'gnas[cluster]'")
 
 
-def run_python(code: str, *words: object, seconds: float = 120, **variables: str) -> subprocess.CompletedProcess[str]:
+def run_python(code: str, *words: object, seconds: float = 300, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     environment |= {"PYTHONPATH": str(HELPERS), "OMP_NUM_THREADS": "1", **variables}
     command = [sys.executable, "-c", code, *map(str, words)]
@@ -160,6 +160,11 @@ with open_runner(Path(sys.argv[1]), "ray") as runner:
     print(subprocess.run(words, capture_output=True).returncode)
     tried = subprocess.run(words, env=other, capture_output=True, text=True)
     print(tried.stderr.strip().splitlines()[-1][:80])
+    import ray
+    (job,) = ray._raylet.GcsClient(address=runner.pool.cluster.address).get_all_job_info().values()
+    print(job.entrypoint.rpartition(" ")[2])
+    files = [file for file in Path(ray._private.worker._global_node.get_session_dir_path()).rglob("*") if file.is_file()]
+    print(len(files) > 3, [file.name for file in files if b"hunter2" in file.read_bytes()])
 print(" ".join(str(pid) for pid in children if _is_of_ray(pid)))
 """
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
@@ -168,14 +173,17 @@ LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "0000000000000000000
 @needs_ray
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_cluster_that_is_started_listens_on_the_loopback_address_and_knows_its_user(tmp_path: Path) -> None:
-    ended = run_python(STARTED, tmp_path, RAY_ADDRESS="local")
+    """It takes no note of secrets either."""
+    ended = run_python(STARTED, tmp_path, "ftp://me:hunter2@host/run", RAY_ADDRESS="local")
     assert ended.returncode == 0, ended.stderr
-    said, addresses, user, stranger, left = ended.stdout.splitlines()
+    said, addresses, user, stranger, command, secret, left = ended.stdout.splitlines()
     assert re.fullmatch(r"started for this run, listens on 127\.0\.0\.1:\d+ \(only this machine, with a token\)", said)
     assert addresses
     assert set(addresses.split()) <= LOOPBACK
     assert user == "0"
     assert "AuthenticationError" in stranger
+    assert command == "ftp://***@host/run"
+    assert secret == "True []"
     assert left == ""
 
 
@@ -257,6 +265,6 @@ def test_ray_workers_import_nothing_from_the_current_folder(tmp_path: Path) -> N
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     environment |= {"PYTHONPATH": str(HELPERS), "OMP_NUM_THREADS": "1", "RAY_ADDRESS": "local"}
     words = [sys.executable, str(script), str(tmp_path / "run")]
-    ended = subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, timeout=300)
     assert not (tmp_path / "ran").exists()
     assert ended.returncode == 0, ended.stderr

@@ -64,6 +64,13 @@ def test_a_training(full: None) -> None:
     assert gnas.train(small.builder(BENCH), BENCH, gnas.TrainConfig(epochs=1, batch_size=FIT)).epochs == 1
 
 
+def test_a_library_that_does_not_fit() -> None:
+    """It was told as an unexpected ImportError."""
+    assert is_out_of_memory(ImportError("/a/_image.so: failed to map segment from shared object"))
+    assert is_out_of_memory(ImportError("/a/_image.so: Cannot allocate memory"))
+    assert not is_out_of_memory(ImportError("No module named 'matplotlib'"))
+
+
 def test_other_errors_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
     assert not is_out_of_memory(ValueError("out of memory"))

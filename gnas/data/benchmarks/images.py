@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -26,6 +27,7 @@ from gnas.data.benchmarks.compact import to_offsets
 from gnas.data.benchmarks.sources import Progress, ignore_progress
 from gnas.data.encoding import Array
 from gnas.data.storage import BrokenFile, read_arrays, write_arrays
+from gnas.distributed import at_root
 from gnas.errors import InputError
 
 UNIT = 1024  # centres are stored as pixels x 1024
@@ -228,7 +230,9 @@ def segment_images(
     with ExitStack() as held:
         pool = None
         if workers > 1:  # not forked: a fork of a process that has used torch's threads can hang
-            pool = held.enter_context(ProcessPoolExecutor(workers, mp_context=get_context("spawn")))
+            context, here = get_context("spawn"), partial(os.chdir, os.getcwd())
+            with at_root():  # a new process must not import from the current folder
+                pool = held.enter_context(ProcessPoolExecutor(workers, mp_context=context, initializer=here))
         for split, (pictures, labels) in images.items():
             found = []
             for part in _parts(pictures, folder, f"{name}-{split}", SLIC[name], pool, 2 * workers):
@@ -250,11 +254,13 @@ def _parts(
         yield from map(make, jobs)
         return
     queue = iter(jobs)
-    running = [pool.submit(make, job) for job in islice(queue, ahead)]
-    while running:
-        part = running.pop(0).result()
-        running += [pool.submit(make, job) for job in islice(queue, 1)]
-        yield part
+    running: list[Future[dict[str, Array]]] = []
+    while True:
+        with at_root():
+            running += [pool.submit(make, job) for job in islice(queue, ahead - len(running))]
+        if not running:
+            return
+        yield running.pop(0).result()
 
 
 def _part(job: tuple[Path, Array], rule: Slic) -> dict[str, Array]:
