@@ -20,7 +20,7 @@ from gnas.graph import GraphBatch
 from gnas.kernels import fused
 from gnas.model.edges import EdgeInputs, Edges, Relation
 from gnas.model.operations import MESSAGE_TYPES
-from gnas.model.stacked import BatchNorm, Linear, StackedBatchNorm, StackedLinear, as_stack
+from gnas.model.stacked import BatchNorm, StackedBatchNorm, StackedLinear, as_stack
 from gnas.model.stage import CellConfig, Slot, Stage
 
 
@@ -225,8 +225,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, channels: int, dropout: float, norm: bool) -> None:
         super().__init__()
-        self.first = Linear(channels, 2 * channels)
-        self.second = Linear(2 * channels, channels)
+        self.first = nn.Linear(channels, 2 * channels)
+        self.second = nn.Linear(2 * channels, channels)
         self.norm = BatchNorm(channels) if norm else None
         self.dropout = dropout
 

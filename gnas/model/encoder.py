@@ -17,14 +17,15 @@ from gnas.model.stacked import BatchNorm, apply_linear
 from gnas.model.structure import compute_measures
 from gnas.model.task import Task
 
+MANY = 256  # categories; on a CPU a product with rows of so many takes longer than bags of an embedding
+
 
 def embed_categories(x: Tensor, weight: Tensor, starts: Tensor) -> Tensor:
     """The sum of the embeddings of each row's categories; ``starts`` has the first row of ``weight`` of each column."""
     rows = x.long() + starts
-    if x.device.type == "cpu":
-        found = F.embedding(rows, weight)
-        return found.squeeze(1) if x.size(1) == 1 else found.sum(1)
-    # A product with one-hot rows is deterministic on a GPU; an embedding's backward is not.
+    if x.device.type == "cpu" and weight.size(0) > MANY:
+        return F.embedding_bag(rows, weight, mode="sum")
+    # A product with one-hot rows is deterministic on a GPU, unlike an embedding's backward, and fast if there are few.
     hot = rows.new_zeros(x.size(0), weight.size(0), dtype=weight.dtype)
     return hot.scatter_(1, rows, 1.0) @ weight
 

@@ -33,20 +33,11 @@ class StackedLinear(nn.Module):
     def wide(self, h: Tensor) -> Tensor:
         """All maps of one input as a single product: ``[rows, in] -> [rows, count * out]``."""
         weight, bias = self.wide_weights()
-        return fused.affine_rows(h, weight, bias)
+        return h @ weight if bias is None else torch.addmm(bias, h, weight)
 
     def wide_weights(self) -> tuple[Tensor, Tensor | None]:
         """Weight and bias of :meth:`wide`."""
         return self.weight.transpose(0, 1).flatten(1), None if self.bias is None else self.bias.flatten()
-
-
-class Linear(nn.Linear):
-    """PyTorch's linear layer, by the library that multiplies fastest."""
-
-    def forward(self, h: Tensor) -> Tensor:
-        if h.dim() != 2:
-            return super().forward(h)
-        return fused.affine_rows(h, self.weight.t(), self.bias)
 
 
 def apply_linear(linear: nn.Linear, h: Tensor, around: fused.Around) -> Tensor:

@@ -147,7 +147,7 @@ def clear_state(optimizer: torch.optim.Optimizer) -> None:
                 value.zero_()
 
 
-def clip_and_step(optimizer: torch.optim.Optimizer, weights: Iterable[nn.Parameter], clip: float) -> None:
+def clip_and_step(optimizer: torch.optim.Optimizer, weights: Sequence[nn.Parameter], clip: float) -> None:
     """A step with the norm of the gradient limited to ``clip``; 0: no limit."""
     if isinstance(optimizer, JointAdam):
         optimizer.step(clip)
@@ -157,18 +157,28 @@ def clip_and_step(optimizer: torch.optim.Optimizer, weights: Iterable[nn.Paramet
     optimizer.step()
 
 
-@torch.no_grad()
-def move_average(average: nn.Module, model: nn.Module, decay: float, steps: Tensor) -> None:
-    """average = decay * average + (1 - decay) * model, for weights and running statistics; a few kernels for all of them.
+class WeightAverage:
+    """The exponential average of a network's weights and running statistics.
 
     After t steps the decay is at most (1 + t) / (10 + t); otherwise a short training would end near its initial weights.
-    ``steps`` is a tensor, which a recorded step reads.
+
+    Args:
+        average: A copy of the network, which is changed in place.
+        model: The network.
+        decay: The share of the average that a step keeps.
     """
-    pairs = zip(average.state_dict().values(), model.state_dict().values(), strict=True)
-    mine, new = zip(*((one, other) for one, other in pairs if one.is_floating_point()), strict=True)
-    moves = torch._foreach_sub(new, mine)
-    torch._foreach_mul_(moves, torch.clamp(9 / (10 + steps), min=1 - decay))
-    torch._foreach_add_(mine, moves)
+
+    def __init__(self, average: nn.Module, model: nn.Module, decay: float) -> None:
+        pairs = zip(average.state_dict().values(), model.state_dict().values(), strict=True)
+        self.mine, self.new = zip(*((one, other) for one, other in pairs if one.is_floating_point()), strict=True)
+        self.decay = decay
+
+    @torch.no_grad()
+    def step(self, steps: Tensor) -> None:
+        """average = decay * average + (1 - decay) * model. ``steps`` is a tensor, which a recorded step reads."""
+        moves = torch._foreach_sub(self.new, self.mine)
+        torch._foreach_mul_(moves, torch.clamp(9 / (10 + steps), min=1 - self.decay))
+        torch._foreach_add_(self.mine, moves)
 
 
 def read_steps(optimizer: torch.optim.Optimizer) -> Tensor:

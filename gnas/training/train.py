@@ -27,10 +27,10 @@ from gnas.training.evaluation import SETTLED, Evaluator, PreciseNorms, lag_behin
 from gnas.training.loop import EpochLoop, Record, add_labels, lower_batch, make_generator, plan_epoch, steps_per_epoch
 from gnas.training.meter import Meter
 from gnas.training.optim import (
+    WeightAverage,
     autocast,
     clip_and_step,
     make_adam,
-    move_average,
     read_steps,
     restore,
     set_rate,
@@ -127,13 +127,15 @@ class Trainer(EpochLoop):
         self.stores = stores
         self.model.train()
         distributed.same_start(self.model)
+        self.weights = list(model.parameters())
         self.optimizer = make_adam(
-            model.parameters(), config.lr, config.weight_decay, device, decoupled=config.optimizer == "adamw"
+            self.weights, config.lr, config.weight_decay, device, decoupled=config.optimizer == "adamw"
         )
         steps = steps_per_epoch(stores["train"], config.batch_size, config.epoch_steps)
         self.meter = Meter(self.task, device, steps, rows=stores["train"].num_rows)
         self.engine = Engine(self._step, device, choose_mode(config.engine, stores["train"]), parts=self.model.parts())
         self.average = copy.deepcopy(model) if config.ema else None
+        self.averaging = None if self.average is None else WeightAverage(self.average, self.model, config.ema)
         judged = self.model if self.average is None else self.average
         self.judged = judged
         shown = [name for name in stores if name != "test" or config.test_curve]
@@ -172,10 +174,10 @@ class Trainer(EpochLoop):
             out = self.model(batch)
             loss = self.task.loss_value(out, batch, distributed.sum_over_processes)
         loss.backward()
-        loss = distributed.reduce_gradients(loss, list(self.model.parameters()))
-        clip_and_step(self.optimizer, self.model.parameters(), self.config.clip)
-        if self.average is not None:
-            move_average(self.average, self.model, self.config.ema, read_steps(self.optimizer))
+        loss = distributed.reduce_gradients(loss, self.weights)
+        clip_and_step(self.optimizer, self.weights, self.config.clip)
+        if self.averaging is not None:
+            self.averaging.step(read_steps(self.optimizer))
         self.meter.add(out, batch, loss)
 
     def finish_epoch(self) -> Record:

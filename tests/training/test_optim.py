@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from gnas.training.optim import (
+    WeightAverage,
     autocast,
     make_adam,
     make_sgd,
-    move_average,
     read_steps,
     restore,
     set_rate,
@@ -104,16 +104,17 @@ def test_the_kinds() -> None:
     assert [o.param_groups[0]["weight_decay"] for o in (first, second, third)] == [0.01] * 3
 
 
-def test_exponential_average() -> None:
+def test_weight_average() -> None:
     model, average = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
     nn.init.constant_(model.weight, 3.0)
     model.running_mean.fill_(2.0)
-    move_average(average, model, 0.75, torch.tensor(100.0))
+    averaging = WeightAverage(average, model, 0.75)
+    averaging.step(torch.tensor(100.0))
     assert average.weight.tolist() == [1.5] * 3  # 0.75 * 1 + 0.25 * 3
     assert average.running_mean.tolist() == [0.5] * 3
     assert model.weight.tolist() == [3.0] * 3
     assert average.weight.grad_fn is None
-    move_average(average, model, 0.75, torch.tensor(8.0))  # the first steps: (1 + 8) / (10 + 8)
+    averaging.step(torch.tensor(8.0))  # the first steps: (1 + 8) / (10 + 8)
     assert average.weight.tolist() == [2.25] * 3
 
 

@@ -30,7 +30,7 @@ from gnas.kernels.fused.joined import (
     linear,
     linear_through,
 )
-from gnas.kernels.fused.products import affine, affine_rows, product
+from gnas.kernels.fused.products import affine, product
 
 __all__ = [
     "Around",
@@ -40,7 +40,6 @@ __all__ = [
     "Groups",
     "Norm",
     "affine",
-    "affine_rows",
     "draw_drops",
     "feed_forward",
     "gate",

@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from gnas.kernels.choice import has_triton
-from gnas.kernels.fused import onednn
 
 PARTS = 256  # products that fill a GPU
 SHORTEST = 128  # nodes per part at least
@@ -17,8 +16,6 @@ SHORTEST = 128  # nodes per part at least
 
 def product(h: Tensor, weight: Tensor) -> Tensor:
     """``h @ weight`` of stacks: ``[count, nodes, in] @ [count, in, out]``."""
-    if onednn.serves(h, weight):
-        return onednn.linear(h, weight)
     # In mixed precision autograd converts the types; a compiler generates its own kernels.
     own = torch.is_autocast_enabled("cuda") or torch.compiler.is_compiling()
     if h.is_cuda and not own and h.is_contiguous():
@@ -28,16 +25,7 @@ def product(h: Tensor, weight: Tensor) -> Tensor:
 
 def affine(h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """``h @ weight + bias`` of stacks; ``bias`` is ``[count, 1, out]``."""
-    if bias is None:
-        return product(h, weight)
-    return onednn.linear(h, weight, bias) if onednn.serves(h, weight) else torch.baddbmm(bias, h, weight)
-
-
-def affine_rows(h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """``h @ weight + bias`` of ``[rows, in]`` and ``[in, out]``."""
-    if onednn.serves(h, weight):
-        return onednn.linear(h[None], weight[None], None if bias is None else bias[None, None]).squeeze(0)
-    return h @ weight if bias is None else torch.addmm(bias, h, weight)
+    return product(h, weight) if bias is None else torch.baddbmm(bias, h, weight)
 
 
 def split(count: int, nodes: int) -> int:

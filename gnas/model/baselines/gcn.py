@@ -12,7 +12,7 @@ from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels.aggregate import aggregate, convolve, inverse_degree, symmetric_scales
 from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
-from gnas.model.stacked import BatchNorm, Linear
+from gnas.model.stacked import BatchNorm
 from gnas.model.task import Task
 
 NORMALIZATIONS = ("symmetric", "mean")
@@ -100,7 +100,7 @@ class GCNLayer(nn.Module):
 
     def __init__(self, channels: int, dropout: float) -> None:
         super().__init__()
-        self.linear = Linear(channels, channels)
+        self.linear = nn.Linear(channels, channels)
         self.norm = BatchNorm(channels)
         self.dropout = dropout
 

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from gnas.graph import GraphBatch
 from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
-from gnas.model.stacked import Linear
 from gnas.model.task import Task
 
 
@@ -49,7 +48,7 @@ class MLPLayer(nn.Module):
 
     def __init__(self, channels: int, dropout: float) -> None:
         super().__init__()
-        self.linear = Linear(channels, channels)
+        self.linear = nn.Linear(channels, channels)
         self.dropout = dropout
 
     def forward(self, h: Tensor) -> Tensor:
