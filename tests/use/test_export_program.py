@@ -93,30 +93,30 @@ def make_inputs(net: GraphModule, sizes: tuple[int, ...]) -> dict[str, Tensor]:
     return found
 
 
+class Programs(dict[tuple[str, str], Path]):
+    """Folders of cases by name and format. Each is exported when a test first reads it: a worker has some of the tests only."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__()
+        self.root = root
+
+    def __missing__(self, key: tuple[str, str]) -> Path:
+        name, form = key
+        run = self.root / f"run-{name}"
+        if not run.exists():
+            keep(run, build(name))
+        self[key] = export_run(run, self.root / f"{name}-{form}", format=form)
+        return self[key]
+
+
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
     """All cases in both formats."""
-    root, found = tmp_path_factory.mktemp("programs"), {}
-    for name in NAMES:
-        keep(root / f"run-{name}", build(name))
-        formats = ("torch",) if not _has_onnx() else ("torch", "onnx")
-        found |= {
-            (name, form): export_run(root / f"run-{name}", root / f"{name}-{form}", format=form) for form in formats
-        }
-    return found
-
-
-def _has_onnx() -> bool:
-    try:
-        import onnxruntime
-        import onnxscript
-    except ImportError:
-        return False
-    return bool(onnxruntime.__version__ and onnxscript.__version__)
+    return Programs(tmp_path_factory.mktemp("programs"))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_torch_program_gives_what_the_module_gives(programs: dict[tuple[str, str], Path], name: str) -> None:
+def test_a_torch_program_gives_what_the_module_gives(programs: Programs, name: str) -> None:
     folder = programs[name, "torch"]
     program = torch.export.load(io.BytesIO((folder / "model.pt2").read_bytes())).module()
     model = load_module(folder).load(folder)
@@ -126,7 +126,7 @@ def test_a_torch_program_gives_what_the_module_gives(programs: dict[tuple[str, s
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_onnx_program_gives_what_the_module_gives(programs: dict[tuple[str, str], Path], name: str) -> None:
+def test_an_onnx_program_gives_what_the_module_gives(programs: Programs, name: str) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime runs ONNX programs")
     pytest.importorskip("onnxscript", reason="onnxscript writes ONNX programs")
     folder = programs[name, "onnx"]
@@ -145,7 +145,7 @@ def test_an_onnx_program_gives_what_the_module_gives(programs: dict[tuple[str, s
     assert session.get_outputs()[0].shape[0] == rows[build(name).task.level]
 
 
-def test_encodings_are_given_to_a_program(programs: dict[tuple[str, str], Path]) -> None:
+def test_encodings_are_given_to_a_program(programs: Programs) -> None:
     folder = programs["encodings", "torch"]
     model, program = load_module(folder).load(folder), torch.export.load(folder / "model.pt2").module()
     given = sample_inputs([build("encodings")], (4, 6))
@@ -158,7 +158,7 @@ def test_encodings_are_given_to_a_program(programs: dict[tuple[str, str], Path])
     assert "The number of edges, graphs and nodes may differ" in card
 
 
-def test_the_card_says_which_versions_read_a_program(programs: dict[tuple[str, str], Path]) -> None:
+def test_the_card_says_which_versions_read_a_program(programs: Programs) -> None:
     declared = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     assert f'"torch>={TORCH}"' in declared
     card = (programs[NAMES[0], "torch"] / "README.md").read_text()
