@@ -363,6 +363,8 @@ FIELDS = [
     "z",
     "edge_attr",
     "edge_weight",
+    "node_type",
+    "edge_type",
     "num_nodes",
     "train_mask",
     "val_mask",
