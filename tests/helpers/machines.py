@@ -48,6 +48,7 @@ class Machines:
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         self.environment |= {MARK: self.mark, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         self.environment |= {"OMP_NUM_THREADS": "1", "RAY_ADDRESS": self.address, "RAY_USAGE_STATS_ENABLED": "0"}
+        self.environment["RAY_worker_niceness"] = "0"  # else workers get nothing of a busy machine
         self.environment |= {f"RAY_health_check_{name}": str(value) for name, value in NOTICE.items()}
         self._run([sys.executable, "-c", SERVER, str(self.served), str(ftp), "user", self.mark], "server")
         wait_until(lambda: is_listening(f"127.0.0.1:{ftp}", 1.0), "the FTP server answers")

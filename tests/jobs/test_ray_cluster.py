@@ -30,7 +30,7 @@ needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not inst
 
 def run_python(code: str, *words: object, seconds: float = 300, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    environment |= {"PYTHONPATH": str(HELPERS), "OMP_NUM_THREADS": "1", **variables}
+    environment |= {"PYTHONPATH": str(HELPERS), "OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0", **variables}
     command = [sys.executable, "-c", code, *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=environment)
 
@@ -264,6 +264,7 @@ def test_ray_workers_import_nothing_from_the_current_folder(tmp_path: Path) -> N
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     environment |= {"PYTHONPATH": str(HELPERS), "OMP_NUM_THREADS": "1", "RAY_ADDRESS": "local"}
+    environment["RAY_worker_niceness"] = "0"  # else workers get nothing of a busy machine
     words = [sys.executable, str(script), str(tmp_path / "run")]
     ended = subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, timeout=300)
     assert not (tmp_path / "ran").exists()
