@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ["RAY_AUTH_MODE"] = "disabled"  # a cluster of ray.cluster_utils
-os.environ["RAY_worker_niceness"] = "0"  # else workers get nothing of a busy machine
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - else workers get nothing of a busy machine
 
 import ray
 from farm import EPOCHS, SEEDS, candidates, events, train_all, trained

@@ -21,7 +21,7 @@ from gnas.jobs.on_ray import RayTasks
 def cluster() -> Iterator[None]:
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'gnas[cluster]'")
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
-    os.environ["RAY_worker_niceness"] = "0"  # else workers get nothing of a busy machine
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - else workers get nothing of a busy machine
     ray.init(address="local", num_cpus=3, num_gpus=1, include_dashboard=False, **quiet)
     yield
     ray.shutdown()
