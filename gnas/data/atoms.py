@@ -15,6 +15,8 @@ import numpy as np
 from gnas.data.encoding import Array
 from gnas.data.smiles import import_rdkit
 
+MOST_ATOMS = 4_000  # of a molecule: rdkit writes a chain by recursion, and a longer one ends the process
+
 ATOM_COLUMNS = ("element", "degree", "charge", "chirality", "hydrogens", "hybridisation", "aromatic", "ring")
 BOND_COLUMNS = ("bond", "stereo", "conjugated", "ring")
 PLAIN_ATOMS, PLAIN_BONDS = ATOM_COLUMNS[:1], BOND_COLUMNS[:1]
@@ -99,11 +101,11 @@ def _parse(chem: Any, text: str) -> tuple[Any, bool] | None:
         return None
     molecule = chem.MolFromSmiles(text)
     if molecule is not None:
-        return (molecule, False) if molecule.GetNumAtoms() else None
+        return (molecule, False) if 0 < molecule.GetNumAtoms() <= MOST_ATOMS else None
     # Metal complexes often have a valence that rdkit does not know: everything but the valence is checked.
     try:
         molecule = chem.MolFromSmiles(text, sanitize=False)
-        if molecule is None or not molecule.GetNumAtoms():
+        if molecule is None or not 0 < molecule.GetNumAtoms() <= MOST_ATOMS:
             return None
         molecule.UpdatePropertyCache(strict=False)
         chem.SanitizeMol(molecule, chem.SANITIZE_ALL ^ chem.SANITIZE_PROPERTIES)

@@ -160,6 +160,7 @@ def print_stream(line: str) -> Iterator[str]:
 
 
 def _describe_error(error: Exception) -> str:
+    error = getattr(error, "cause", None) or error  # what was raised in the worker, where Ray says so
     return f"{type(error).__name__}: {_first_line(error)[:200]}"
 
 

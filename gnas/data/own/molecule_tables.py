@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gnas.data.atoms import MOST_ATOMS
 from gnas.data.encoding import Array
 from gnas.data.limits import check_columns, check_memory
 from gnas.data.own.csv import Table, read_bytes, read_csv
@@ -36,7 +37,7 @@ def read_sdf(path: Path) -> Table:
     records: list[dict[str, str]] = []
     try:
         for molecule in chem.ForwardSDMolSupplier(io.BytesIO(data)):
-            if molecule is None:
+            if molecule is None or molecule.GetNumAtoms() > MOST_ATOMS:
                 records.append({})
                 continue
             properties = {name.strip(): molecule.GetProp(name).strip() for name in molecule.GetPropNames()}

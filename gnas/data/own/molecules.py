@@ -10,6 +10,7 @@ import numpy as np
 from gnas.data.atoms import (
     ATOM_COLUMNS,
     BOND_COLUMNS,
+    MOST_ATOMS,
     PLAIN_ATOMS,
     PLAIN_BONDS,
     AtomTable,
@@ -221,10 +222,10 @@ def _atom_arrays(table: AtomTable, plain: bool, place: Place) -> dict[str, Any]:
 
 
 def _does_not_parse(texts: Sequence[str], row: int, place: Place) -> InputError:
-    what = (
-        f"{place(row)}: the SMILES {texts[row][:60]!r} does not parse" if texts[row] else f"{place(row)}: no molecule"
-    )
-    return InputError(f"{what}; correct it, or leave such rows out with the option skip_bad")
+    what = f"the SMILES {texts[row][:60]!r} does not parse" if texts[row] else "no molecule"
+    if len(texts[row]) > MOST_ATOMS:
+        what += f", or has more than {MOST_ATOMS:,} atoms"
+    return InputError(f"{place(row)}: {what}; correct it, or leave such rows out with the option skip_bad")
 
 
 def _note_skipped(rows: Sequence[str], why: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import torch
 from builders import SMILES, one_line, write_csv, write_smiles
 from torch_geometric.data import Data
 
-from gnas.data.atoms import ATOM_COLUMNS, BOND_COLUMNS
+from gnas.data.atoms import ATOM_COLUMNS, BOND_COLUMNS, parse_canonical
 from gnas.data.own.load import encode_graphs, load_own
 
 
@@ -134,3 +134,15 @@ def test_numbers_beside_labels_are_asked_about(tmp_path):
     path = write_csv(tmp_path / "one.csv", ("smiles", "name", "active"), [(s, s, i % 2) for i, s in enumerate(SMILES)])
     with one_line("which column is the target?"):
         load_own(path)
+
+
+def test_a_molecule_that_ends_the_process_is_refused(tmp_path):
+    """rdkit writes a chain by recursion: a file of 20 kB ended Python without a word."""
+    file = write_smiles(tmp_path / "mols.csv")
+    text = file.read_text().splitlines()
+    file.write_text("\n".join([*text, text[-1].replace(text[-1].split(",")[0], "C" * 20_000)]) + "\n")
+    with one_line("does not parse, or has more than 4,000 atoms", "skip_bad"):
+        load_own(file)
+    assert load_own(file, skip_bad=True)
+    chain = "C" * 3_990
+    assert parse_canonical(chain)[0].GetNumAtoms() == 3_990
