@@ -121,7 +121,7 @@ def test_a_process_that_ends_early_is_replaced(monkeypatch):
     np.testing.assert_array_equal(
         np.concatenate([part["values"] for part in found]), descriptors.compute(SMILES[:6])["values"]
     )
-    stop = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    stop = "import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGINT)"
     monkeypatch.setattr(processes, "start_command", lambda *words: [sys.executable, "-c", stop])
     with pytest.raises(KeyboardInterrupt):
         processes.compute_in_parts(descriptors.compute, SMILES[:6], 3)

@@ -282,7 +282,7 @@ def test_wrong_settings_are_named(tmp_path: Path) -> None:
     assert "batch_size is 0" in refusal(tmp_path, graphs(), batch_size=0)
     assert "device 'gpu'" in refusal(tmp_path, graphs(), device="gpu")
     if not torch.cuda.is_available():
-        assert "no CUDA device" in refusal(tmp_path, graphs(), device="cuda")
+        assert "torch sees no GPU" in refusal(tmp_path, graphs(), device="cuda")
 
 
 def test_a_benchmark_of_another_encoding_is_refused(tmp_path: Path) -> None:
