@@ -2,19 +2,25 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One worker per core; a worker that has no tests left takes some from the others.
-PARALLEL ?= -n logical --maxprocesses 8 --dist worksteal
+# A worker more than there are cores, since some tests wait; a worker that has no tests left takes some from the others.
+PARALLEL ?= -n $(shell $(PYTHON) -c "import os; print(min(os.cpu_count() + 1, 8))") --dist worksteal
 
-.PHONY: demo test test-gpu docs package clean
+.PHONY: demo test check run-tests test-gpu docs package clean
 
 demo: $(VENV)/.installed
 	$(BIN)/gnas search cluster-mini --time 100s --out runs/demo --force
 
+# Linters, types and docs beside the tests, some of which wait.
 test: $(VENV)/.installed-dev
+	$(MAKE) --jobs 2 check run-tests
+
+check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(MAKE) docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+run-tests: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-gpu: $(VENV)/.installed-dev
