@@ -149,7 +149,7 @@ def seeds(reader: str) -> Iterator[bytes]:
             yield b"cell 1: I 1 0, s 2 0, sum 3 1, mean 4 2, d 5 3\n"
             yield b"[('I', 1, 0), ('s', 2, 0), ('sum', 3, 1), ('mean', 4, 2), ('d', 5, 3)]"
         elif reader == "formula":
-            yield b"[identity | dense(sum(dense)) | sparse(mean(sparse(zero)))]"
+            yield b"[identity | dense(sum(dense)) | sparse(mean(sparse))]"
         elif reader == "settings":
             yield b"preset: fast\ncells: 2\nseeds: [1, 2]\ntrain_settings: {clip: 1.0}\n"
         elif reader == "checkpoint":
