@@ -32,12 +32,13 @@ from gnas.strategies.candidate import RaceCandidate, without_edge_warning
 from gnas.strategies.predictor import RidgePredictor
 
 ZOO = (  # those that win most often first: a race with little time sees no others
-    *("gin+", "gatedgcn", "gcn+", "gatedgcn+", "gin", "pna+", "gcn"),
-    *("gine", "graphsage", "pna", "gatv2", "gat", "monet", "mlp"),
+    *("gin+", "gatedgcn", "gine", "gcn+", "gatedgcn+", "gin", "pna+"),
+    *("gcn", "graphsage", "pna", "gatv2", "gat", "monet", "mlp"),
 )
 ONE_GRAPH_FIRST = "gcn"  # there
 PROPAGATION = 10  # steps, on one graph: half of the draws propagate their outputs
 SHALLOW = "[identity | symmetric]"  # the cell of the first found candidate there
+FIRST_CELL = "[identity | mean(edge) | max(edge)]"  # of the first found candidate elsewhere: docs/pays.md says why
 FIRST = 12  # candidates before the predictor has its turns, two thirds of them hand-made
 RATES, DROPOUTS, SIZES = (1 / 3, 1.0, 3.0), (0.0, 0.1, 0.2), (0.3, 1.0)
 AROUND_DROPOUT = (0.4, 1.0, 1.4)  # multiples of the usual rate, if it is not 0
@@ -135,12 +136,17 @@ class CandidateSpace:
         return RaceCandidate(as_hand_made(genotype), origin="random", **made)
 
     def derive(self) -> list[RaceCandidate]:
-        """The genotypes of supernets with the usual choices. On one graph a shallow one that propagates is before them."""
+        """A cell that is good on many datasets, then the genotypes of supernets, all with the usual choices.
+
+        On one graph that cell is alone in its network, and its outputs are propagated. Spaces without it have none.
+        """
         found = [self.usual(one, "supernet") for one in self.derived]
-        if not self.has_one_graph:
-            return found
-        made = genotype_from_formula(SHALLOW, 1, self.space.variant)
-        return [self.usual(replace(made, stack=Stack(propagation=PROPAGATION)), "shallow"), *found]
+        if self.has_one_graph:
+            made = genotype_from_formula(SHALLOW, 1, self.space.variant)
+            return [self.usual(replace(made, stack=Stack(propagation=PROPAGATION)), "known"), *found]
+        made = genotype_from_formula(FIRST_CELL, self.usual_depth, self.space.variant)
+        made = replace(made, stack=Stack(ffn=True))
+        return [self.usual(made, "known"), *found] if made in self.branches else found
 
     def mutate(self, parent: RaceCandidate, rng: np.random.Generator) -> RaceCandidate:
         """``parent`` with one choice drawn again; in half of the cases it is one of the architecture."""

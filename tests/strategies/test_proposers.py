@@ -58,8 +58,21 @@ def test_a_race_begins_with_the_hand_made_networks_and_neighbours_of_the_best() 
     space = wide_space()
     found = [propose_candidate(space, [], set(), number, 0) for number in range(40)]
     made = [one for one in found if one is not None and one.origin == "hand-made"]
-    assert [one.origin for one in found[:6] if one is not None] == ["hand-made", "hand-made", "mutation"] * 2
+    assert [one.origin for one in found[:6] if one is not None] == ["hand-made", "hand-made", "known"] * 2
     assert [one.architecture.name for one in made if isinstance(one.architecture, HandMade)] == list(ZOO)
+    first = found[2]
+    assert first is not None
+    later = propose_candidate(space, [], {first.id}, 5, 0)
+    assert first.architecture.formulas() == ("[identity | max(edge) | mean(edge)]",) * 3
+    assert later is not None
+    assert later.origin == "mutation"
+
+
+def test_a_space_without_the_cell_that_is_good_on_many_datasets_does_not_begin_with_it() -> None:
+    cells = Settings.resolve("wide").space.search_space()
+    narrow = candidate_space(space=replace(cells, aggregators=("mean", "sum")))
+    assert [one.origin for one in wide_space().derive()] == ["known"]
+    assert narrow.derive() == []
 
 
 def test_every_third_candidate_is_of_a_supernet_while_there_is_one() -> None:
@@ -72,7 +85,7 @@ def test_every_third_candidate_is_of_a_supernet_while_there_is_one() -> None:
         assert one is not None
         known.add(one.id)
         origins.append(one.origin)
-    assert [origins[number] for number in (2, 5, 8)] == ["supernet", "supernet", "mutation"]
+    assert [origins[number] for number in (2, 5, 8)] == ["known", "supernet", "supernet"]
 
 
 def wide_space() -> CandidateSpace:
