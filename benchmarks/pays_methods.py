@@ -170,7 +170,7 @@ def single_level(work: Work) -> list[Figures]:
     problem, space = work.problem(settings), work.space()
     limit = SEARCH_SHARE * work.seconds
     options = SingleLevel(1, batch_size=settings.training.batch_size, lr=SEARCH_RATE, alpha_lr=0.01)
-    speed = _time_epoch(SingleLevelSearch(options, problem, SearchContext(work.seed)), MEASURED * work.seconds)
+    speed = time_epoch(SingleLevelSearch(options, problem, SearchContext(work.seed)), MEASURED * work.seconds)
     epochs = int(max(1, min(SEARCH_EPOCHS, (limit - work.elapsed()) / speed)))
     search = SingleLevelSearch(replace(options, epochs=epochs), problem, SearchContext(work.seed))
     genotype = search.search("single-level").genotype
@@ -191,7 +191,7 @@ def train_in_turn(work: Work, space: CandidateSpace, candidates: Iterator[RaceCa
     history: list[Figures] = []
     left_out = 0
     for candidate in (fitted for one in candidates if (fitted := space.fit_width(one)) is not None):
-        speed = _time_epoch(_trainer(work, candidate, splits, 1), MEASURED * work.seconds)
+        speed = time_epoch(make_trainer(work, candidate, splits, 1), MEASURED * work.seconds)
         left = work.seconds - work.elapsed()
         epochs = int(max(1, min(work.seconds / (trainings * speed), work.settings.training.epochs)))
         if (best is not None and epochs * speed > left) or left <= 0:
@@ -200,7 +200,7 @@ def train_in_turn(work: Work, space: CandidateSpace, candidates: Iterator[RaceCa
                 break
             continue
         begin = work.elapsed()
-        trainer = _trainer(work, candidate, splits, epochs, lambda: work.elapsed() > LATE * work.seconds)
+        trainer = make_trainer(work, candidate, splits, epochs, lambda: work.elapsed() > LATE * work.seconds)
         with contextlib.suppress(Interrupted, NotFinite):
             for _ in trainer.steps():
                 pass
@@ -228,7 +228,7 @@ def _describe_training(candidate: RaceCandidate, trainer: Trainer, seconds: floa
     return {**figures, **candidate.recipe(), "title": candidate.title, "own_seconds": seconds}
 
 
-def _trainer(
+def make_trainer(
     work: Work,
     candidate: RaceCandidate,
     splits: dict[str, Store],
@@ -242,7 +242,7 @@ def _trainer(
     return Trainer(model, config, seed, torch.device("cpu"), dict(splits), should_stop=stop)
 
 
-def _time_epoch(loop: Trainer | SingleLevelSearch, limit: float) -> float:
+def time_epoch(loop: Trainer | SingleLevelSearch, limit: float) -> float:
     """Seconds of an epoch, from its first steps."""
     steps, done = loop.steps(), 0
     next(steps, None)  # the first one is slower
