@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels import fused
 from gnas.kernels.aggregate import aggregate
-from gnas.model.stacked import apply_through
+from gnas.model.stacked import Linear, apply_through
 
 LARGE = 2**26  # bytes of one row for each edge: 260,000 edges with 64 channels
 
@@ -89,8 +89,8 @@ class Relation(nn.Module):
 
     def __init__(self, channels: int, edge_state: bool) -> None:
         super().__init__()
-        self.nodes = nn.Linear(channels, 2 * channels)  # A and B in one product
-        self.edges = nn.Linear(channels, channels, bias=False) if edge_state else None
+        self.nodes = Linear(channels, 2 * channels)  # A and B in one product
+        self.edges = Linear(channels, channels, bias=False) if edge_state else None
 
     def forward(self, x: Tensor, edges: Edges, e: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
         """``r``, and ``x`` and ``e`` for the other functions that read them."""
