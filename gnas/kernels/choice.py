@@ -40,6 +40,11 @@ def import_aggregate(device: torch.device) -> ModuleType:
     return importlib.import_module(f"gnas.kernels.aggregate.{'triton_kernels' if name == 'triton' else name}")
 
 
+def calls_directly(x: Tensor) -> bool:
+    """Whether functions of this tensor are called without PyTorch's dispatcher: on a CPU, if no compiler has to see them."""
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
 def uses_kernels(h: Tensor) -> bool:
     """Whether the fused Triton kernels serve this tensor. They compute in float32; float64 is for tests."""
     return choose_implementation("GNAS_FUSED", h.device) == "triton" and h.dtype != torch.float64

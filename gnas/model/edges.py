@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels import fused
-from gnas.kernels.aggregate import aggregate
+from gnas.kernels.aggregate import aggregate, read_rows
 from gnas.model.stacked import Linear, apply_through
 
 LARGE = 2**26  # bytes of one row for each edge: 260,000 edges with 64 channels
@@ -63,7 +63,7 @@ class Edges:
 
     def _read(self, h: Tensor, ends: Neighbors) -> Tensor:
         if h.device.type == "cpu" and self.mask is None:
-            return h.index_select(0, ends.source)
+            return read_rows(h, ends)
         return aggregate(h, ends, "sum")
 
 

@@ -23,6 +23,8 @@ MANY = 256  # categories; on a CPU a product with rows of so many takes longer t
 def embed_categories(x: Tensor, weight: Tensor, starts: Tensor) -> Tensor:
     """The sum of the embeddings of each row's categories; ``starts`` has the first row of ``weight`` of each column."""
     rows = x.long() + starts
+    if x.device.type == "cpu" and rows.size(1) == 1 and not torch.compiler.is_compiling():
+        return weight.index_select(0, rows.squeeze(1))  # a ninth of the time of a product, with its gradient
     if x.device.type == "cpu" and weight.size(0) > MANY:
         return F.embedding_bag(rows, weight, mode="sum")
     # A product with one-hot rows is deterministic on a GPU, unlike an embedding's backward, and fast if there are few.
