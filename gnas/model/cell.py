@@ -20,7 +20,7 @@ from gnas.graph import GraphBatch
 from gnas.kernels import fused
 from gnas.model.edges import EdgeInputs, Edges, Relation
 from gnas.model.operations import MESSAGE_TYPES
-from gnas.model.stacked import BatchNorm, StackedBatchNorm, StackedLinear, as_stack
+from gnas.model.stacked import BatchNorm, Linear, StackedBatchNorm, StackedLinear, as_stack
 from gnas.model.stage import CellConfig, Slot, Stage
 
 
@@ -225,8 +225,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, channels: int, dropout: float, norm: bool) -> None:
         super().__init__()
-        self.first = nn.Linear(channels, 2 * channels)
-        self.second = nn.Linear(2 * channels, channels)
+        self.first = Linear(channels, 2 * channels)
+        self.second = Linear(2 * channels, channels)
         self.norm = BatchNorm(channels) if norm else None
         self.dropout = dropout
 
@@ -237,7 +237,7 @@ class FeedForward(nn.Module):
             maps = (as_stack(self.first), as_stack(self.second))
             out = fused.feed_forward(h[None], *maps, drops or fused.draw_drops(rate, 2, h)).squeeze(0)
         else:
-            hidden = self._dropped(F.relu(self.first(h)))
+            hidden = self._dropped(self.first.relu(h))
             out = h + self._dropped(self.second(hidden))
         return out if self.norm is None else self.norm(out, mask)
 

@@ -15,8 +15,8 @@ from torch.utils.checkpoint import checkpoint
 
 from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels import fused
-from gnas.kernels.aggregate import aggregate
-from gnas.model.stacked import apply_through
+from gnas.kernels.aggregate import aggregate, read_rows
+from gnas.model.stacked import Linear, apply_through
 
 LARGE = 2**26  # bytes of one row for each edge: 260,000 edges with 64 channels
 
@@ -63,7 +63,7 @@ class Edges:
 
     def _read(self, h: Tensor, ends: Neighbors) -> Tensor:
         if h.device.type == "cpu" and self.mask is None:
-            return h.index_select(0, ends.source)
+            return read_rows(h, ends)
         return aggregate(h, ends, "sum")
 
 
@@ -89,8 +89,8 @@ class Relation(nn.Module):
 
     def __init__(self, channels: int, edge_state: bool) -> None:
         super().__init__()
-        self.nodes = nn.Linear(channels, 2 * channels)  # A and B in one product
-        self.edges = nn.Linear(channels, channels, bias=False) if edge_state else None
+        self.nodes = Linear(channels, 2 * channels)  # A and B in one product
+        self.edges = Linear(channels, channels, bias=False) if edge_state else None
 
     def forward(self, x: Tensor, edges: Edges, e: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
         """``r``, and ``x`` and ``e`` for the other functions that read them."""

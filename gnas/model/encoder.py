@@ -13,7 +13,7 @@ from gnas.errors import InputError
 from gnas.graph import GraphBatch
 from gnas.kernels import fused
 from gnas.model.initial import draw_normal
-from gnas.model.stacked import BatchNorm, apply_linear
+from gnas.model.stacked import BatchNorm, Linear, apply_linear
 from gnas.model.structure import compute_measures
 from gnas.model.task import Task
 
@@ -23,6 +23,8 @@ MANY = 256  # categories; on a CPU a product with rows of so many takes longer t
 def embed_categories(x: Tensor, weight: Tensor, starts: Tensor) -> Tensor:
     """The sum of the embeddings of each row's categories; ``starts`` has the first row of ``weight`` of each column."""
     rows = x.long() + starts
+    if x.device.type == "cpu" and rows.size(1) == 1 and not torch.compiler.is_compiling():
+        return weight.index_select(0, rows.squeeze(1))  # a ninth of the time of a product, with its gradient
     if x.device.type == "cpu" and weight.size(0) > MANY:
         return F.embedding_bag(rows, weight, mode="sum")
     # A product with one-hot rows is deterministic on a GPU, unlike an embedding's backward, and fast if there are few.
@@ -84,11 +86,11 @@ class Encoder(nn.Module):
             self.weight = nn.Parameter(init_categories(task.categories, task.other, channels))
             self.register_buffer("starts", first_rows(task.categories), persistent=False)
         else:
-            self.linear = nn.Linear(task.in_channels, channels)
+            self.linear = Linear(task.in_channels, channels)
         chosen = [i for i, name in enumerate(task.structure) if {name, "structure"} & {*names}]
         self.structure = tuple(task.structure[i] for i in chosen)
         if self.structure:
-            self.measured = nn.Linear(len(self.structure), channels, bias=False)
+            self.measured = Linear(len(self.structure), channels, bias=False)
             # Zeros at first: a random map of measures that all nodes have would hide a rare category.
             nn.init.zeros_(self.measured.weight)
             self.register_buffer("center", torch.tensor([task.structure_center[i] for i in chosen]), persistent=False)
@@ -132,7 +134,7 @@ class PositionEncoder(nn.Module):
         self.width, self.first_vector = task.walks + task.laplacian, task.walks
         self.walks, self.laplacian = task.walks if walks else 0, task.laplacian if laplacian else 0
         self.norm = BatchNorm(self.walks) if self.walks else None
-        self.linear = nn.Linear(self.walks + self.laplacian, channels, bias=False)
+        self.linear = Linear(self.walks + self.laplacian, channels, bias=False)
 
     def forward(self, batch: GraphBatch, h: Tensor) -> Tensor:
         """What is added to ``h``, and ``h``."""
@@ -169,10 +171,10 @@ class EdgeEncoder(nn.Module):
             self.weight = nn.Parameter(init_categories(self.categories, task.edge_other, channels))
             self.register_buffer("starts", first_rows(self.categories), persistent=False)
         if self.features:
-            self.linear = nn.Linear(self.features, channels)
+            self.linear = Linear(self.features, channels)
         if self.walks:
             self.norm = BatchNorm(self.walks)
-            self.pe = nn.Linear(self.walks, channels, bias=False)
+            self.pe = Linear(self.walks, channels, bias=False)
         if not (self.categories or self.features or self.walks):
             self.constant = nn.Linear(1, channels)
 

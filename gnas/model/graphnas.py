@@ -16,7 +16,7 @@ from gnas.model.edges import Edges
 from gnas.model.encoder import Encoder
 from gnas.model.head import Head
 from gnas.model.network import GraphModule
-from gnas.model.stacked import BatchNorm
+from gnas.model.stacked import BatchNorm, Linear
 from gnas.model.task import Task
 
 POOL = 128  # hidden width of the perceptron behind the pooling aggregators
@@ -56,12 +56,12 @@ class GraphNASLayer(nn.Module):
         heads, width = choice.heads, choice.width
         out_channels = heads * width if concat else width
         self.norm = BatchNorm(in_channels)
-        self.linear = nn.Linear(in_channels, heads * width, bias=False)
-        self.residual = nn.Linear(in_channels, out_channels)
+        self.linear = Linear(in_channels, heads * width, bias=False)
+        self.residual = Linear(in_channels, out_channels)
         rows = [heads] * VECTORS[choice.attention] + [1] * (choice.attention == "gene_linear")
         self.vectors = nn.ParameterList(torch.empty(count, width) for count in rows)
         pooling = choice.aggregator != "sum"
-        self.pool = nn.Sequential(nn.Linear(width, POOL), nn.ReLU(), nn.Linear(POOL, width)) if pooling else None
+        self.pool = nn.Sequential(Linear(width, POOL), nn.ReLU(), Linear(POOL, width)) if pooling else None
         for weight in (self.linear.weight, *self.vectors):
             nn.init.xavier_uniform_(weight)
 

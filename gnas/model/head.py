@@ -6,7 +6,6 @@ import itertools
 from typing import cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnas.arch.stack import READOUTS
@@ -14,7 +13,7 @@ from gnas.errors import InputError, choose
 from gnas.graph import GraphBatch
 from gnas.kernels import fused
 from gnas.kernels.aggregate import aggregate
-from gnas.model.stacked import apply_linear
+from gnas.model.stacked import Linear, apply_linear
 from gnas.model.task import Task
 
 
@@ -36,7 +35,7 @@ class Head(nn.Module):
         hidden = [channels] * 3 if equal else [max(channels // 2, 1), max(channels // 4, 1)]
         hidden = [] if task.head == "linear" else hidden
         sizes = [width, *hidden, task.num_outputs]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
+        self.layers = nn.ModuleList(Linear(a, b) for a, b in itertools.pairwise(sizes))
 
     def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
         if self.task.level == "graph":
@@ -50,7 +49,7 @@ class Head(nn.Module):
             if joined:
                 h = apply_linear(cast(nn.Linear, layer), h, fused.Around(relu=not last))
             else:
-                h = layer(h) if last else F.relu(layer(h))
+                h = layer(h) if last else cast(Linear, layer).relu(h)
         return h
 
 
@@ -67,7 +66,7 @@ class EachHead(nn.Module):
         self.task = task
         self.graph_channels = task.graph_channels if task.level == "graph" else 0
         width = row_width(task, channels) + self.graph_channels
-        self.linears = nn.ModuleList(nn.Linear(width, task.num_outputs) for _ in range(count))
+        self.linears = nn.ModuleList(Linear(width, task.num_outputs) for _ in range(count))
 
     @property
     def layers(self) -> nn.ModuleList:

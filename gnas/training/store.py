@@ -221,6 +221,8 @@ class GraphStore(Store):
 
             sizes = (self.node_size, self.edge_size, self.node_start, self.edge_start)
             return Layout(**build_layout(ids, *sizes, flat, capacity.nodes, capacity.edges))
+        if capacity.exact:
+            return self._exact_layout(ids, capacity)
         nodes, edges = Places(self.node_size[ids], capacity.nodes), Places(self.edge_size[ids], capacity.edges)
         count, total = ids.numel(), edges.ptr[-1]
         node = nodes.rows(self.node_start, ids)
@@ -243,6 +245,38 @@ class GraphStore(Store):
             target=torch.where(edges.real, self.target[edge] + shift, dummy).int(),
             back=torch.where(edges.real, self.back[edge] + edges.ptr[:-1][edges.graph], edges.place).int(),
             graph_ptr=torch.cat([nodes.ptr, nodes.ptr[-1:]]).int(),
+            rows=torch.cat([ids, ids.new_full((1,), len(self))]),
+        )
+
+    def _exact_layout(self, ids: Tensor, capacity: Capacity) -> Layout:
+        """The same where nothing is padding, in about half the time."""
+
+        def repeat(values: Tensor, counts: Tensor, size: int) -> Tensor:
+            return torch.repeat_interleave(values, counts, output_size=size)
+
+        counts, edge_counts = self.node_size[ids], self.edge_size[ids]
+        ptr, edge_ptr = ((torch.cat([n.new_zeros(1), n.cumsum(0)])) for n in (counts, edge_counts))
+        each = torch.arange(max(capacity.nodes, capacity.edges) + 1, device=ids.device)
+        place = each[: capacity.nodes]
+        node = place + repeat(self.node_start[ids] - ptr[:-1], counts, capacity.nodes)
+        edge = each[: capacity.edges] + repeat(self.edge_start[ids] - edge_ptr[:-1], edge_counts, capacity.edges)
+        shift = repeat(ptr[:-1].int(), edge_counts, capacity.edges)
+        first = repeat(edge_ptr[:-1].int(), counts, capacity.nodes)
+        total, member = edge_ptr[-1:].int(), each[: capacity.nodes + 1].int()
+        return Layout(
+            node=node,
+            node_real=torch.ones_like(node, dtype=torch.bool),
+            graph=repeat(each[: ids.numel()].int(), counts, capacity.nodes),
+            place=member[:-1],
+            member=member,
+            ptr=torch.cat([first + self.row_start[node], total]),
+            back_ptr=torch.cat([first + self.back_start[node], total]),
+            edge=edge,
+            edge_real=torch.ones_like(edge, dtype=torch.bool),
+            source=self.source[edge] + shift,
+            target=self.target[edge] + shift,
+            back=self.back[edge] + repeat(edge_ptr[:-1].int(), edge_counts, capacity.edges),
+            graph_ptr=torch.cat([ptr, ptr[-1:]]).int(),
             rows=torch.cat([ids, ids.new_full((1,), len(self))]),
         )
 

@@ -8,14 +8,18 @@ A receiver without senders gets zeros. Equal maxima send their gradient to the f
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from gnas.errors import choose
 from gnas.graph import Neighbors
+from gnas.kernels.aggregate import cpu
 from gnas.kernels.aggregate.scores import edge_scores
 from gnas.kernels.aggregate.weighted import weighted_sum
-from gnas.kernels.choice import import_aggregate
+from gnas.kernels.choice import calls_directly, import_aggregate
 
 __all__ = [
     "AGGREGATORS",
@@ -23,6 +27,7 @@ __all__ = [
     "convolve",
     "edge_scores",
     "inverse_degree",
+    "read_rows",
     "reduce",
     "symmetric_scales",
     "weighted_sum",
@@ -63,10 +68,54 @@ def _column(degree: Tensor, dtype: torch.dtype) -> Tensor:
 def reduce(x: Tensor, neighbors: Neighbors, sum_to: int, max_from: int) -> tuple[Tensor, Tensor]:
     """Sum over senders of channels ``[:sum_to]`` and max of channels ``[max_from:]``, in one pass over the edges."""
     n = neighbors
+    if calls_directly(x):
+        return _Reduce.apply(x, n, sum_to, max_from)  # type: ignore[no-untyped-call, no-any-return]
     total, largest, _ = torch.ops.gnas.reduce(
         x.contiguous(), n.source, n.target, n.ptr, n.back, n.back_ptr, sum_to, max_from
     )
     return total, largest
+
+
+def read_rows(x: Tensor, ends: Neighbors) -> Tensor:
+    """``x[ends.source]`` on a CPU: each receiver has one sender, and the gradient is summed along the sorted edges."""
+    if calls_directly(x):
+        return _Read.apply(x, ends)  # type: ignore[no-untyped-call, no-any-return]
+    return x.index_select(0, ends.source)
+
+
+class _Read(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, ends: Neighbors) -> Tensor:  # type: ignore[override]
+        ctx.ends = ends
+        return x.index_select(0, ends.source)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        return cpu.sum_rows(grad.contiguous(), ctx.ends.back, ctx.ends.back_ptr), None
+
+
+class _Reduce(torch.autograd.Function):
+    """The same on a CPU, without the dispatcher, which takes as long as the aggregation of a small batch."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, near: Neighbors, sum_to: int, max_from: int) -> Any:  # type: ignore[override]
+        total, largest, arg = import_aggregate(x.device).forward(
+            x.contiguous(), near.source, near.target, near.ptr, sum_to, max_from
+        )
+        ctx.save_for_backward(arg)
+        ctx.near, ctx.channels, ctx.max_from = near, x.size(1), max_from
+        return total, largest
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_sum: Tensor, grad_max: Tensor) -> Any:  # type: ignore[override]
+        (arg,), near = ctx.saved_tensors, ctx.near
+        ends = (near.source, near.target, near.back, near.back_ptr)
+        grad = import_aggregate(arg.device).backward(
+            grad_sum.contiguous(), grad_max.contiguous(), arg, *ends, ctx.channels, ctx.max_from
+        )
+        return grad, None, None, None
 
 
 # Declared and implemented in two steps: `torch.library.custom_op` would import PyTorch's compiler at the first call.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from gnas.graph import Neighbors
-from gnas.kernels.choice import import_aggregate
+from gnas.kernels.choice import calls_directly, import_aggregate
 
 
 def weighted_sum(x: Tensor, weight: Tensor, neighbors: Neighbors) -> Tensor:
@@ -18,8 +21,34 @@ def weighted_sum(x: Tensor, weight: Tensor, neighbors: Neighbors) -> Tensor:
     """
     n, dtype = neighbors, torch.promote_types(x.dtype, weight.dtype)
     x, weight = x.to(dtype).contiguous(), weight.to(dtype).contiguous()
+    if calls_directly(x):
+        return _Weighted.apply(x, weight, n)  # type: ignore[no-untyped-call, no-any-return]
     out: Tensor = torch.ops.gnas.weighted(x, weight, n.source, n.target, n.ptr, n.back, n.back_ptr)
     return out
+
+
+class _Weighted(torch.autograd.Function):
+    """The same on a CPU, without the dispatcher."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, near: Neighbors) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(x, weight)
+        ctx.near = near
+        out: Tensor = import_aggregate(x.device).sum_weighted(x, weight, near.source, near.ptr, None)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        return *_gradients(grad.contiguous(), *ctx.saved_tensors, ctx.near), None
+
+
+def _gradients(grad: Tensor, x: Tensor, weight: Tensor, near: Neighbors) -> tuple[Tensor, Tensor]:
+    use = import_aggregate(x.device)
+    # For a sender it is the same sum the other way round: over the edges that leave it, of its receivers' gradients.
+    return use.sum_weighted(grad, weight, near.target, near.back_ptr, near.back), use.multiply_ends(
+        grad, x, near.source, near.target, near.ptr, weight
+    )
 
 
 torch.library.define(
@@ -45,11 +74,7 @@ def _weighted(
 def _weighted_backward(
     grad: Tensor, x: Tensor, weight: Tensor, source: Tensor, target: Tensor, ptr: Tensor, back: Tensor, back_ptr: Tensor
 ) -> tuple[Tensor, Tensor]:
-    use = import_aggregate(x.device)
-    # For a sender it is the same sum the other way round: over the edges that leave it, of its receivers' gradients.
-    return use.sum_weighted(grad, weight, target, back_ptr, back), use.multiply_ends(
-        grad, x, source, target, ptr, weight
-    )
+    return _gradients(grad, x, weight, Neighbors(source, target, ptr, back, back_ptr))
 
 
 @torch.library.register_fake("gnas::weighted")

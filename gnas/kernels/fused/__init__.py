@@ -30,7 +30,7 @@ from gnas.kernels.fused.joined import (
     linear,
     linear_through,
 )
-from gnas.kernels.fused.products import affine, product
+from gnas.kernels.fused.products import affine, has_product, product
 
 __all__ = [
     "Around",
@@ -45,6 +45,7 @@ __all__ = [
     "gate",
     "gated_sum",
     "has_kernels",
+    "has_product",
     "joins",
     "linear",
     "linear_through",

@@ -1,21 +1,28 @@
-"""Linear maps: one batched product for a stack of them, whose weight gradient is split along the nodes on a GPU."""
+"""Linear maps: one batched product for a stack of them, whose weight gradient is split along the nodes on a GPU.
+
+On CPUs where oneDNN is faster than PyTorch's own products, they are oneDNN's (``GNAS_PRODUCTS``).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from gnas.kernels.choice import has_triton
+from gnas.kernels.choice import has_triton, uses_onednn
 
 PARTS = 256  # products that fill a GPU
 SHORTEST = 128  # nodes per part at least
+FEWEST = 2**20  # multiplications, below which a call of oneDNN costs more than it gains
 
 
 def product(h: Tensor, weight: Tensor) -> Tensor:
     """``h @ weight`` of stacks: ``[count, nodes, in] @ [count, in, out]``."""
+    if has_product(h, weight):
+        return affine(h, weight, None)
     # In mixed precision autograd converts the types; a compiler generates its own kernels.
     own = torch.is_autocast_enabled("cuda") or torch.compiler.is_compiling()
     if h.is_cuda and not own and h.is_contiguous():
@@ -23,9 +30,20 @@ def product(h: Tensor, weight: Tensor) -> Tensor:
     return torch.bmm(h, weight)
 
 
-def affine(h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """``h @ weight + bias`` of stacks; ``bias`` is ``[count, 1, out]``."""
+def affine(h: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -> Tensor:
+    """``h @ weight + bias`` of stacks; ``bias`` is ``[count, 1, out]``.
+
+    Where :func:`has_product`, also of matrices, and also with ReLU after it.
+    """
+    if has_product(h, weight):
+        out: Tensor = _OneDNN.apply(h, weight, bias, relu)  # type: ignore[no-untyped-call]
+        return out
     return product(h, weight) if bias is None else torch.baddbmm(bias, h, weight)
+
+
+def has_product(h: Tensor, weight: Tensor) -> bool:
+    """Whether this product is oneDNN's."""
+    return h.size(-2) * weight.size(-2) * weight.size(-1) >= FEWEST and uses_onednn(h, weight)
 
 
 def split(count: int, nodes: int) -> int:
@@ -68,3 +86,66 @@ class _Product(torch.autograd.Function):
         grad = grad.contiguous()
         grad_h = torch.bmm(grad, weight.transpose(1, 2)) if ctx.needs_input_grad[0] else None
         return grad_h, weight_gradient(h, grad, split(h.size(0), h.size(1)))
+
+
+class _OneDNN(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:  # type: ignore[override]
+        out = _multiply(h, weight, bias, relu)
+        ctx.save_for_backward(h, weight, out if relu else None)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        h, weight, out = ctx.saved_tensors
+        grad = grad if out is None else torch.ops.aten.threshold_backward(grad, out, 0)
+        grad_h = _multiply(grad, weight.mT) if ctx.needs_input_grad[0] else None
+        grad_bias = grad.sum(-2, keepdim=grad.dim() == 3) if ctx.needs_input_grad[2] else None
+        if weight.stride(-2) == 1:  # a transposed one, as that of nn.Linear: its gradient has the same layout
+            return grad_h, _multiply_rows(grad, h).mT, grad_bias, None
+        return grad_h, _multiply_rows(h, grad), grad_bias, None
+
+
+def _multiply(h: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool = False) -> Tensor:
+    """``h @ weight + bias`` of stacks or matrices, and ReLU."""
+    out = h.new_empty(*h.shape[:-1], weight.size(-1))
+    rows = _round_down(h.size(-2))
+    for part, row, matrix, constant in zip(*(_slices(one, h) for one in (out, h, weight, bias)), strict=True):
+        part[:rows].copy_(_onednn(row[:rows], matrix.t(), constant, relu))
+        rest = part[rows:]
+        if len(rest):
+            torch.mm(row[rows:], matrix, out=rest)
+            rest = rest if constant is None else rest.add_(constant)
+            rest = rest.relu_() if relu else rest
+    return out
+
+
+def _multiply_rows(h: Tensor, grad: Tensor) -> Tensor:
+    """``h.mT @ grad`` of stacks or matrices."""
+    out = h.new_empty(*h.shape[:-2], h.size(-1), grad.size(-1))
+    rows = _round_down(h.size(-2))
+    for part, row, arriving in zip(*(_slices(one, h) for one in (out, h, grad)), strict=True):
+        part.copy_(_onednn(row[:rows].t(), arriving[:rows].t()))
+        if rows < len(row):
+            part.addmm_(row[rows:].t(), arriving[rows:])
+    return out
+
+
+def _onednn(h: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool = False) -> Tensor:
+    """``h @ weight.t() + bias``, and ReLU."""
+    bias = None if bias is None else bias.flatten()
+    return torch.ops.mkldnn._linear_pointwise(h, weight, bias, "relu" if relu else "none", [], "")  # type: ignore[no-any-return]
+
+
+def _slices(one: Tensor | None, like: Tensor) -> Sequence[Tensor | None]:
+    """The slices of a stack; a matrix is one slice."""
+    if like.dim() == 2:
+        return (one,)
+    return (None,) * len(like) if one is None else one.unbind()
+
+
+def _round_down(rows: int) -> int:
+    """The rows that oneDNN multiplies: the first call for a number of rows takes it a millisecond, and batches differ."""
+    step = 2 ** max(rows.bit_length() - 5, 0)
+    return rows - rows % step

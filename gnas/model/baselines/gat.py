@@ -14,7 +14,7 @@ from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.edges import Edges
 from gnas.model.initial import draw_xavier
-from gnas.model.stacked import BatchNorm
+from gnas.model.stacked import BatchNorm, Linear
 from gnas.model.task import Task
 
 SLOPE = 0.2  # of the scores below zero
@@ -85,7 +85,7 @@ class GATLayer(nn.Module):
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.linear = nn.Linear(width, width, bias=False)
+        self.linear = Linear(width, width, bias=False)
         self.source = nn.Parameter(torch.empty(1, heads, width // heads))
         self.target = nn.Parameter(torch.empty(1, heads, width // heads))
         self.norm = BatchNorm(width)

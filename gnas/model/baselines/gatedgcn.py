@@ -14,7 +14,7 @@ from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.edges import Edges
 from gnas.model.encoder import EdgeEncoder
-from gnas.model.stacked import BatchNorm
+from gnas.model.stacked import BatchNorm, Linear
 from gnas.model.task import Task
 
 
@@ -89,8 +89,8 @@ class GatedGCNLayer(nn.Module):
     def __init__(self, channels: int, dropout: float, last: bool = False) -> None:
         super().__init__()
         self.channels, self.dropout = channels, dropout
-        self.nodes = nn.Linear(channels, 4 * channels)  # A, D, B and E of the formula in one product
-        self.edges = nn.Linear(channels, channels)  # C
+        self.nodes = Linear(channels, 4 * channels)  # A, D, B and E of the formula in one product
+        self.edges = Linear(channels, channels)  # C
         self.norm = BatchNorm(channels)
         self.edge_norm = None if last else BatchNorm(channels)
 

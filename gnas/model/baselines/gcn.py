@@ -12,7 +12,7 @@ from gnas.graph import GraphBatch, Neighbors
 from gnas.kernels.aggregate import aggregate, convolve, inverse_degree, symmetric_scales
 from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
-from gnas.model.stacked import BatchNorm
+from gnas.model.stacked import BatchNorm, Linear
 from gnas.model.task import Task
 
 NORMALIZATIONS = ("symmetric", "mean")
@@ -46,7 +46,7 @@ class GCN(Baseline):
         if original and not (task.of_one_graph and normalization == "symmetric"):
             raise InputError("gcn original=True needs targets of nodes, a linear head and normalization symmetric")
         options: dict[str, Any] = {"original": True} if original else {"normalization": normalization}
-        make = (lambda _: nn.Linear(channels, channels)) if original else (lambda _: GCNLayer(channels, dropout))
+        make = (lambda _: Linear(channels, channels)) if original else (lambda _: GCNLayer(channels, dropout))
         layers = make_layers(num_layers, make)
         super().__init__(task, channels, layers[2:] if original else layers, dropout, num_layers=num_layers, **options)
         self.normalization, self.original, self.dropout, self.num_layers = normalization, original, dropout, num_layers
@@ -100,7 +100,7 @@ class GCNLayer(nn.Module):
 
     def __init__(self, channels: int, dropout: float) -> None:
         super().__init__()
-        self.linear = nn.Linear(channels, channels)
+        self.linear = Linear(channels, channels)
         self.norm = BatchNorm(channels)
         self.dropout = dropout
 

@@ -13,7 +13,7 @@ from gnas.kernels.aggregate import aggregate
 from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.head import EachHead
-from gnas.model.stacked import BatchNorm
+from gnas.model.stacked import BatchNorm, Linear
 from gnas.model.task import Task
 
 
@@ -66,9 +66,9 @@ class GINLayer(nn.Module):
     def __init__(self, channels: int, dropout: float) -> None:
         super().__init__()
         self.eps = nn.Parameter(torch.zeros(1))
-        self.first = nn.Linear(channels, channels)
+        self.first = Linear(channels, channels)
         self.first_norm = BatchNorm(channels)
-        self.second = nn.Linear(channels, channels)
+        self.second = Linear(channels, channels)
         self.norm = BatchNorm(channels)
         self.dropout = dropout
 

@@ -12,7 +12,7 @@ from gnas.graph import GraphBatch
 from gnas.kernels.aggregate import aggregate
 from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
-from gnas.model.stacked import BatchNorm
+from gnas.model.stacked import BatchNorm, Linear
 from gnas.model.task import Task
 
 
@@ -58,13 +58,13 @@ class GraphSageLayer(nn.Module):
 
     def __init__(self, channels: int, dropout: float) -> None:
         super().__init__()
-        self.pool = nn.Linear(channels, channels)
-        self.linear = nn.Linear(2 * channels, channels)
+        self.pool = Linear(channels, channels)
+        self.linear = Linear(2 * channels, channels)
         self.norm = BatchNorm(channels)
         self.dropout = dropout
 
     def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
         own = F.dropout(h, self.dropout, self.training)
-        pooled = aggregate(F.relu(self.pool(own)), batch.neighbors, "max")
+        pooled = aggregate(self.pool.relu(own), batch.neighbors, "max")
         out = F.normalize(self.linear(torch.cat([own, pooled], dim=1)), dim=1)
         return h + self.norm(F.relu(out), batch.node_mask)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from gnas.graph import GraphBatch
 from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
+from gnas.model.stacked import Linear
 from gnas.model.task import Task
 
 
@@ -48,8 +49,8 @@ class MLPLayer(nn.Module):
 
     def __init__(self, channels: int, dropout: float) -> None:
         super().__init__()
-        self.linear = nn.Linear(channels, channels)
+        self.linear = Linear(channels, channels)
         self.dropout = dropout
 
     def forward(self, h: Tensor) -> Tensor:
-        return F.dropout(F.relu(self.linear(h)), self.dropout, self.training)
+        return F.dropout(self.linear.relu(h), self.dropout, self.training)

@@ -14,7 +14,7 @@ from gnas.model.baselines.base import Baseline, make_layers
 from gnas.model.class_code import ClassCode, LayersCode
 from gnas.model.edges import Edges
 from gnas.model.initial import draw_normal, draw_xavier
-from gnas.model.stacked import BatchNorm
+from gnas.model.stacked import BatchNorm, Linear
 from gnas.model.task import Task
 
 
@@ -87,7 +87,7 @@ class MoNetLayer(nn.Module):
         self.project = nn.Linear(2, 2)
         self.mean = nn.Parameter(draw_normal(kernels, 2, std=0.1))
         self.inverse_sigma = nn.Parameter(torch.ones(kernels, 2))
-        self.linear = nn.Linear(channels, kernels * channels, bias=False)
+        self.linear = Linear(channels, kernels * channels, bias=False)
         self.norm = BatchNorm(channels)
         self.bias = nn.Parameter(torch.zeros(channels))
         draw_xavier(self.linear.weight)
