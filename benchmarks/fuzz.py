@@ -1,6 +1,6 @@
 """Does every parser answer every input with a value or one line of error?
 
-    python benchmarks/fuzz.py [--inputs 110000] [--minutes 60]
+    python benchmarks/fuzz.py [--inputs 110000] [--minutes 60] [--parsers data ...]
 
 Repeats the fuzz tests of the test suite in turn (Hypothesis; every call of a test draws new inputs), until they have seen
 ``--inputs`` inputs in all or the time is over. One row per test is added to results/fuzz.csv.
@@ -78,12 +78,12 @@ class Fuzzed:
         self.seconds += time.monotonic() - started
 
 
-def collect(place: Path) -> list[Fuzzed]:
-    """The tests, each counting the inputs that reach its body."""
+def collect(place: Path, parsers: list[str]) -> list[Fuzzed]:
+    """The tests of these parsers, each counting the inputs that reach its body."""
     fixtures: dict[str, Any] = {"place": None, "bundles": None, "written": None, "tmp_path": place}
     found = []
-    for parser, module_name in MODULES.items():
-        module = importlib.import_module(module_name)
+    for parser in parsers:
+        module = importlib.import_module(MODULES[parser])
         for name, test in vars(module).items():
             if not name.startswith("test_") or not hasattr(test, "hypothesis") or name in OTHERS:
                 continue
@@ -120,13 +120,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--inputs", type=int, default=110_000)
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--parsers", nargs="*", default=list(MODULES), choices=list(MODULES))
     options = parser.parse_args()
     sys.path[:0] = [str(ROOT / "tests" / part) for part in ("helpers", "arch", "data", "faults", "run")]
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        tests, end = collect(Path(folder)), time.monotonic() + 60 * options.minutes
+        tests, end = collect(Path(folder), options.parsers), time.monotonic() + 60 * options.minutes
         before = read(RESULTS / "fuzz.csv")
         while sum(test.inputs for test in tests) < options.inputs and time.monotonic() < end:
             # Each has its share of the time.

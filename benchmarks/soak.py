@@ -2,11 +2,12 @@
 
     python benchmarks/soak.py searches --times 1000      # searches and races by every strategy in turn
     python benchmarks/soak.py predictions --times 10000  # by one estimator
-    python benchmarks/soak.py watch --minutes 45         # ``gnas watch``, asked four times as often as by its page
+    python benchmarks/soak.py watch --minutes 104        # ``gnas watch``, asked as often as by its page
 
 Every search is a whole search on a few graphs. Its run folder is read and then removed. The run that is watched is a race that
-starts again whenever it has ended. Each writes a file: results/soak.csv, results/soak_predictions.csv or results/soak_watch.csv
-has resident memory, open files, threads and live tensors of the process after so many searches, predictions or answers.
+starts again ``--pause`` seconds after it has ended. Each writes a file: results/soak.csv, results/soak_predictions.csv or
+results/soak_watch.csv has resident memory, open files, threads and live tensors of the process after so many searches,
+predictions or answers.
 """
 
 from __future__ import annotations
@@ -44,7 +45,6 @@ STRATEGIES = {
     "graphnas": {**SMALL, "trials": 2, "heads": (1, 2), "widths": (4, 8), "hidden": 8},
     "race": {**SMALL, "trials": 3, "finals": 1, "round_size": 3, "supernets": 1},
 }
-ASK_SECONDS = 0.5  # between two questions; the page of gnas watch asks every two seconds
 RACE = (
     *("search", "--cells", "1", "--channels", "4", "--trials", "4", "--epochs", "9", "--track", "none", "--quiet"),
     *("--set", "nodes=1", "--set", "search.supernets=0", "--baselines", "gcn", "--device", "cpu"),
@@ -88,12 +88,12 @@ def predict(times: int) -> Iterator[After]:
             yield look(number, "estimator", started)
 
 
-def watch(minutes: float) -> Iterator[After]:
-    """Ask a ``gnas watch`` as its page does, while a race runs in its folder."""
+def watch(minutes: float, every: float, pause: float) -> Iterator[After]:
+    """Ask a ``gnas watch`` every few seconds, as its page does every two, while races run in its folder."""
     with tempfile.TemporaryDirectory() as name:
         place, over = Path(name), threading.Event()
         data = write_graphs(place / "rings", 40)
-        races = threading.Thread(target=_race_on, args=(data, place / "run", over), daemon=True)
+        races = threading.Thread(target=_race_on, args=(data, place / "run", pause, over), daemon=True)
         races.start()
         while not (place / "run" / "config.yaml").exists():
             time.sleep(0.2)
@@ -102,7 +102,7 @@ def watch(minutes: float) -> Iterator[After]:
         try:
             assert process.stdout is not None
             address = next(found[0] for line in process.stdout if (found := re.search(r"http://\S+/", line)))
-            yield from _ask(process.pid, address, 60 * minutes)
+            yield from _ask(process.pid, address, 60 * minutes, every)
         finally:
             over.set()
             process.terminate()
@@ -110,13 +110,14 @@ def watch(minutes: float) -> Iterator[After]:
             races.join()
 
 
-def _race_on(data: Path, run: Path, over: threading.Event) -> None:
+def _race_on(data: Path, run: Path, pause: float, over: threading.Event) -> None:
     while not over.is_set():
         command = [sys.executable, "-m", "gnas", *RACE[:1], str(data), *RACE[1:], "--out", str(run), "--force"]
         subprocess.run(command, check=True)
+        over.wait(pause)
 
 
-def _ask(pid: int, address: str, seconds: float) -> Iterator[After]:
+def _ask(pid: int, address: str, seconds: float, every: float) -> Iterator[After]:
     started, number = time.monotonic(), 0
     while time.monotonic() - started < seconds:
         for part in ("", "state"):
@@ -125,7 +126,7 @@ def _ask(pid: int, address: str, seconds: float) -> Iterator[After]:
         number += 1
         if number % 100 == 1:
             yield look(number, "gnas watch", started, pid)
-        time.sleep(ASK_SECONDS)
+        time.sleep(every)
 
 
 def look(number: int, kind: str, started: float, pid: int | None = None) -> After:
@@ -147,12 +148,14 @@ def main() -> None:
     kinds: dict[str, tuple[str, Callable[[argparse.Namespace], Iterator[After]]]] = {
         "searches": ("soak.csv", lambda options: (one for one in soak(options.times) if one.number % 10 == 0)),
         "predictions": ("soak_predictions.csv", lambda options: predict(options.times)),
-        "watch": ("soak_watch.csv", lambda options: watch(options.minutes)),
+        "watch": ("soak_watch.csv", lambda options: watch(options.minutes, options.every, options.pause)),
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("what", choices=kinds)
     parser.add_argument("--times", type=int, default=1000)
     parser.add_argument("--minutes", type=float, default=45)
+    parser.add_argument("--every", type=float, default=2.0, help="seconds between two questions to gnas watch")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between two races that it watches")
     options = parser.parse_args()
     torch.set_num_threads(1)
     name, run = kinds[options.what]

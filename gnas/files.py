@@ -23,6 +23,7 @@ import yaml
 from gnas.errors import InputError, choose, name_place
 
 MAX_BYTES = 1_000_000
+MOST_HOLES = 2**26  # a file may have so many bytes that are not stored
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")  # how a text begins that a spreadsheet may run
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -84,7 +85,8 @@ def check_target(path: str | Path) -> Path:
 def open_regular(path: str | Path, flags: int = os.O_RDONLY, *, follow: bool = True) -> int:
     """A descriptor of a regular file. Anything else is an InputError, and so is a link unless ``follow``.
 
-    Opening a pipe without a writer would never return, and reading a device would never end.
+    Opening a pipe without a writer would never return, and reading a device would never end. A file that is to be read and
+    that is nearly all holes is refused, too.
     """
     flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     try:
@@ -100,7 +102,31 @@ def open_regular(path: str | Path, flags: int = os.O_RDONLY, *, follow: bool = T
         if os.path.isdir(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         raise InputError(f"{path}: not a regular file")
+    if not flags & (os.O_WRONLY | os.O_RDWR):
+        try:
+            _check_holes(handle, str(path))
+        except BaseException:
+            os.close(handle)
+            raise
     return handle
+
+
+def _check_holes(handle: int, where: str) -> None:
+    """Refuse a sparse file: it takes hardly any disk, and all of its size in memory."""
+    size, stored, end = os.fstat(handle).st_size, 0, 0
+    if size <= MOST_HOLES or not hasattr(os, "SEEK_HOLE"):
+        return
+    try:
+        while stored < size / 50:
+            begin = os.lseek(handle, end, os.SEEK_DATA)
+            end = os.lseek(handle, begin, os.SEEK_HOLE)
+            stored += end - begin
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # nothing but holes from here on
+            raise InputError(
+                f"{where}: {size:,} bytes, of which only {stored:,} are stored; gnas does not read it"
+            ) from None
+    os.lseek(handle, 0, os.SEEK_SET)
 
 
 def read_bytes(path: str | Path, *, follow: bool = True) -> bytes:

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 MASK = "***"
 # scheme://name:password@host: everything before the last @ of the address. A password may hold a slash.
 _LOGIN = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*://)(?P<login>[^\s'\"\\<>|]*)@")
-_WORD = r"[\w.-]*(?:password|passwd|secret|token|signature|credential|api_?key|access_?key|account_?key|sig|pwd)[\w.-]*"
-_PARAMETER = re.compile(rf"(?P<name>[?&;]{_WORD}=)[^\s&;'\"\\<>|]+", re.IGNORECASE)
+_WORD = r"(?:[\w.-]*(?:pass|secret|token|signature|credential|api_?key|access_?key|account_?key|auth|sig|pwd)[\w.-]*|key|pw)"
+_PARAMETER = re.compile(rf"(?P<name>[?&;#]{_WORD}=)[^\s&;#'\"\\<>|]+", re.IGNORECASE)
 # What trackers and storage read from the environment, and may quote in an error.
 _VARIABLES = (
     *("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN", "WANDB_API_KEY"),
@@ -36,11 +36,25 @@ def mask_secrets(text: str) -> str:
     return text
 
 
+def mask_address(url: str) -> str:
+    """The same for a text that is an address or no address at all: its password may hold spaces and quotes.
+
+    >>> mask_address("ftp://me:a b@host/run")
+    'ftp://***@host/run'
+    """
+    scheme, _, rest = url.partition("://")
+    _, login, host = rest.rpartition("@")
+    return mask_secrets(f"{scheme}://{MASK}@{host}" if login else url)
+
+
 def remember_secrets(url: str) -> None:
-    """Mask the password of this address from now on, also where a library quotes a part of it."""
-    for login in _LOGIN.finditer(url):
-        password = login["login"].partition(":")[2]
-        _REMEMBERED.update({password, unquote(password), *re.split(r"[/?#:]", password)})
+    """Mask the password of this address from now on, also where a library quotes a part of it.
+
+    As in :func:`mask_address`, it may hold spaces and quotes. A text that is no address changes nothing.
+    """
+    login = url.partition("://")[2].rpartition("@")[0]
+    password = login.partition(":")[2]
+    _REMEMBERED.update({password, unquote(password), *re.split(r"[/?#:]", password)})
 
 
 def escape_controls(text: str) -> str:

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnas.files import copy_folder, format_csv, write_atomic
+from gnas.errors import InputError
+from gnas.files import copy_folder, format_csv, read_bytes, write_atomic
 
 
 @pytest.mark.parametrize("content", ["text with ü\n", b"\x00\xff", ""])
@@ -151,3 +152,18 @@ def test_the_umask_says_who_may_read(tmp_path: Path, mask: int) -> None:
     finally:
         os.umask(before)
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o666 & ~mask, 0o777 & ~mask)
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_HOLE"), reason="this system does not say where holes are")
+@pytest.mark.parametrize("begin", [b"", b'{"epoch": 1}\n'])
+def test_a_file_of_holes_is_refused_before_memory_is_taken(tmp_path: Path, begin: bytes) -> None:
+    """A few bytes on disk and in an archive; read, they filled the machine."""
+    file = tmp_path / "history.jsonl"
+    file.write_bytes(begin)
+    os.truncate(file, 2**36)
+    if file.stat().st_blocks * 512 > 2**20:
+        pytest.skip("this file system has no holes")
+    with pytest.raises(InputError, match=r"history\.jsonl: 68,719,476,736 bytes, of which only"):
+        read_bytes(file)
+    os.truncate(file, len(begin) + 1000)
+    assert read_bytes(file) == begin + bytes(1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import warnings
 from pathlib import Path
@@ -31,7 +32,12 @@ ESCAPES = "a\x1b[2J\x1b]0;owned\x07b\x9b31mc\rd\u202ee"
         ("'https://me:pw@host'", "'https://***@host'"),
         ("az://c/run?sv=1&sig=abc%2F&se=2", "az://c/run?sv=1&sig=***&se=2"),
         ("s3://b/run?X-Amz-Signature=1f&X-Amz-Credential=AK", "s3://b/run?X-Amz-Signature=***&X-Amz-Credential=***"),
-        ("https://h/x?access_token=abc#part", "https://h/x?access_token=***"),
+        ("https://h/x?access_token=abc#part", "https://h/x?access_token=***#part"),
+        ("https://h/x#token=abc", "https://h/x#token=***"),
+        (
+            "https://h/x?key=AIza&page=2, https://h/x?passphrase=a&auth=b",
+            "https://h/x?key=***&page=2, https://h/x?passphrase=***&auth=***",
+        ),
         ("dir::s3://a:b@c", "dir::s3://***@c"),
         ("mail me@example.org, 5 @ 3", "mail me@example.org, 5 @ 3"),
         ("file:///shared/run", "file:///shared/run"),
@@ -39,6 +45,20 @@ ESCAPES = "a\x1b[2J\x1b]0;owned\x07b\x9b31mc\rd\u202ee"
 )
 def test_secrets_are_masked(text: str, wanted: str) -> None:
     assert mask_secrets(text) == wanted
+
+
+@pytest.mark.parametrize("password", ["correct horse 1", "it's hunter2", 'say "hunter2"', "back\\slash", "<hunter2>|"])
+def test_a_password_may_hold_any_character(tmp_path: Path, password: str) -> None:
+    """In a text, an address ends at a space or quote; a word of the command or a setting is an address as a whole."""
+    url = f"memory://me:{password}@any-{len(password)}/run"
+    words = ("search", write_graphs(tmp_path / "rings"), *TINY, "--out", tmp_path / "run")
+    ended = [gnas(*words, "--sync", url), gnas(*words, "--sync", url), gnas(*words, "--sinc", url)]
+    ended.append(gnas(*words, "--sync", url.replace("memory", "nothing"), "--resume"))
+    assert [one.code for one in ended] == [0, 2, 2, 2]
+    assert not [one for one in ended if password in one.out + one.err]
+    kept = [file for file in (tmp_path / "run").rglob("*") if file.is_file()]
+    parts = (password, json.dumps(password)[1:-1], shlex.quote(password)[1:-1])
+    assert not [file for file in kept if any(part.encode() in file.read_bytes() for part in parts)]
 
 
 def test_secrets_of_the_environment_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:

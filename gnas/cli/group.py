@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from gnas.errors import InputError, Interrupted, RunError, is_out_of_memory
-from gnas.printed import mask_secrets, to_printable
+from gnas.printed import mask_address, remember_secrets, to_printable
 
 FAILED, WRONG_USE, STOPPED = 1, 2, 130
 _UsageError: Any = typer.BadParameter.__mro__[1]  # of the click that typer carries, or of click itself
@@ -42,6 +42,8 @@ class GuardedGroup(TyperGroup):
 
 def run_guarded(call: Callable[[], Any], argv: Sequence[str]) -> int:
     """Call, and return the exit code. An error is explained on standard error."""
+    for word in (*argv, os.environ.get("MLFLOW_TRACKING_URI", "")):
+        remember_secrets(word)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character gets a question mark, not a crash
@@ -133,7 +135,7 @@ def add_resume(argv: Sequence[str]) -> str:
 def quote_command(argv: Sequence[str]) -> str:
     """The words of a command as they are typed into a shell, without secrets."""
     as_module = Path(sys.argv[0]) == Path(__file__).parents[1] / "__main__.py"
-    return f"{'python -m gnas' if as_module else 'gnas'} {shlex.join(map(mask_secrets, argv))}"
+    return f"{'python -m gnas' if as_module else 'gnas'} {shlex.join(map(mask_address, argv))}"
 
 
 def show_warning(

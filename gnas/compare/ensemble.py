@@ -26,6 +26,7 @@ from gnas.model.ensemble import Ensemble
 from gnas.model.metrics import compute_metric, compute_metrics, name_per_target
 from gnas.model.network import GraphModule
 from gnas.printed import format_count
+from gnas.run.checkpoint import explain_state
 from gnas.run.folder import Run, same_settings
 from gnas.run.layout import (
     ENSEMBLE,
@@ -173,7 +174,9 @@ def list_raced(folder: Path, search: SearchResult, benchmark: Benchmark, seed: i
         if key in taken or record["val_metric"] is None or not place.is_dir():
             continue
         state = Run(place).load_state()
-        if state is not None:
+        if state is None:
+            continue
+        with explain_state(place):
             raced = RaceCandidate.from_dict({**record["candidate"], "architecture": record["genotype"]})
             position = state["position"]
             name = f"{raced.title} ({key})"

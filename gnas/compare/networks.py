@@ -28,8 +28,6 @@ from gnas.training.prediction import predict_splits
 from gnas.training.stages import show_progress, train_stages
 from gnas.training.train import TrainResult, train_seeds
 
-TRAINED = ("test", "val", "num_weights", "seconds", "epochs")  # every result of a training has these
-
 
 @dataclass(frozen=True)
 class Candidate:
@@ -207,8 +205,7 @@ class Training:
         if not distributed.from_first(lambda: is_finished(self.folder)):
             return None
         with Run(self.folder, self.current_settings(), resume=True) as run:
-            result: Record | None = run.read_json("result", TRAINED)
-        return result
+            return run.read_training()
 
 
 def _group_by_network(trainings: Sequence[Training]) -> list[list[Training]]:
@@ -247,7 +244,7 @@ def training_job(
         runs = [
             stack.enter_context(Run(folder, one, resume=True)) for folder, one in zip(folders, settings, strict=True)
         ]
-        missing = [run for run in runs if run.read_json("result") is None]
+        missing = [run for run in runs if run.read_training() is None]
         if missing:
             spread = train_seeds(
                 lambda: candidate.build(benchmark.task),
@@ -261,7 +258,7 @@ def training_job(
             )
             for run, result in zip(missing, spread.results, strict=True):
                 write_result(run, result, benchmark, work.device, config.batch_size)
-        return [run.read_json("result", TRAINED) for run in runs]
+        return [run.read_training() or {} for run in runs]
 
 
 @distributed.by_first

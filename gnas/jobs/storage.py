@@ -21,7 +21,7 @@ from typing import Any, ParamSpec, TypeVar
 from gnas.errors import InputError, RunError
 from gnas.files import write_atomic
 from gnas.leases import Lease, LeaseHeld
-from gnas.printed import mask_secrets, remember_secrets
+from gnas.printed import mask_address, remember_secrets
 from gnas.run.layout import CONFIG, JOBS, LEASE, RESULT, SHARED_GRAPHS
 
 PART = ".part-"
@@ -227,7 +227,7 @@ class UrlSlot:
 
     @property
     def name(self) -> str:
-        return mask_secrets(self.storage.url)
+        return mask_address(self.storage.url)
 
     @property
     def settle(self) -> float:

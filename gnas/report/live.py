@@ -19,11 +19,12 @@ from gnas.report.progress import list_progress, live_state
 from gnas.report.race_view import list_racers, racers_table
 from gnas.report.tables import trainings_table
 from gnas.run import layout
-from gnas.run.record import file_signature, read_run
+from gnas.run.record import file_signature, read_run, refuse_damaged
 
 HOST = "127.0.0.1"
 
 
+@refuse_damaged
 def render_state(folder: str | Path) -> dict[str, str]:
     """The state of a run, its title, and the content of the page as HTML."""
     run = read_run(folder)

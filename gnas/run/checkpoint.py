@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from gnas.errors import InputError
+from gnas.errors import InputError, RunError, is_out_of_memory
 from gnas.tensors import read_tensors, write_tensors
 
 FORMAT = "gnas-checkpoint-1"
@@ -54,3 +56,22 @@ def _unpack(value: Any, tensors: dict[str, Tensor]) -> Any:
         return {key: _unpack(item, tensors) for key, item in content}
     items = [_unpack(item, tensors) for item in content]
     return tuple(items) if kind == "tuple" else items
+
+
+@contextlib.contextmanager
+def explain_state(folder: Path) -> Iterator[None]:
+    """Inside, a state that is read from a checkpoint is put back; one that does not fit is an error of one line.
+
+    Its digest is right, so somebody has written it: gnas for another network, or another program.
+    """
+    try:
+        yield
+    except (RunError, OSError):
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        if is_out_of_memory(error) or (isinstance(error, InputError) and str(folder) in str(error)):
+            raise
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:160]
+        raise InputError(
+            f"{folder}: its checkpoint is not one of this run ({reason}); start again with --force"
+        ) from error

@@ -36,6 +36,7 @@ from gnas.run.record import (
     read_run_config,
     read_run_json,
     read_search,
+    read_training_result,
 )
 from gnas.run.settings import default_value
 
@@ -263,6 +264,11 @@ class Run:
     def read_json(self, name: str, keys: Iterable[str] = ()) -> Any:
         """The value written under ``name``, or None. A value without one of ``keys`` is an error."""
         return read_run_json(self.path, name, keys)
+
+    @distributed.by_first
+    def read_training(self) -> dict[str, Any] | None:
+        """The result of a training that has ended, checked; else None."""
+        return read_training_result(self.path)
 
     @distributed.by_first
     def write_genotype(self, genotype: Architecture) -> None:

@@ -11,13 +11,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from types import UnionType
 from typing import Any, ParamSpec, TypeVar
 
 from gnas.arch.architecture import Architecture, read_architecture
 from gnas.arch.genotype import Genotype
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
-from gnas.files import NewerFormat, check_inside, read_bytes, read_config, read_json
+from gnas.files import NewerFormat, check_inside, is_number, read_bytes, read_config, read_json
 from gnas.run import layout
 from gnas.run.layout import run_state
 from gnas.run.leaderboard import Leaderboard
@@ -37,11 +38,32 @@ Records = list[Values]  # of a history, one per epoch or trial
 
 # -- files -----------------------------------------------------------------------------------------------------------
 
+# What a value of a history or a result is, by its name. Names that are not listed may have any value.
+NUMBERS = (
+    *("epoch", "epochs", "lr", "seconds", "own_seconds", "trained_epochs", "train_loss", "train_metric", "val_loss"),
+    *("val_metric", "val_metric_per_batch", "best_val_metric", "best_epoch", "num_weights", "depth", "identity_share"),
+    *("entropy", "margin", "trial", "reached", "tried", "dropped", "test", "val", "train", "test_per_batch"),
+)
+KINDS: dict[str, tuple[str, type | UnionType]] = {
+    **dict.fromkeys(NUMBERS, ("a number", int | float)),
+    **dict.fromkeys(("genotype", "genotype_id", "candidate_id", "leader", "metric", "strategy"), ("a text", str)),
+    **dict.fromkeys(("operations", "second_level", "candidate", "metrics", "per_target"), ("a mapping", dict)),
+    **dict.fromkeys(("alphas", "points", "rounds", "searches", "finalists"), ("a list", list)),
+}
+
+
+def check_kinds(values: Values, source: str) -> None:
+    """An error if a value of a record or a result is of another kind than its name says. ``None`` is a value of each kind."""
+    for key, value in values.items():
+        kind, types = KINDS.get(key, ("", object))
+        if value is not None and not isinstance(value, types):
+            raise InputError(f"{source}: its {key!r} is not {kind}; this file is not as gnas writes it")
+
 
 def read_history(folder: Path, name: str = "history") -> Records:
-    """The records so far. A half-written last line is left out."""
+    """The records so far. A half-written last line is left out; a value of another kind is an error."""
     file = folder / f"{name}.jsonl"
-    records = []
+    records: Records = []
     text = read_bytes(file, follow=False).decode(errors="replace") if file.exists() else ""
     for line in text.splitlines():
         try:
@@ -50,6 +72,7 @@ def read_history(folder: Path, name: str = "history") -> Records:
             break
         if not isinstance(record, dict):
             break
+        check_kinds(record, f"{file}, line {len(records) + 1}")
         records.append(record)
     return records
 
@@ -72,7 +95,21 @@ def read_run_json(folder: Path, name: str, keys: Iterable[str] = ()) -> Any:
     missing = [key for key in keys if value is not None and (not isinstance(value, dict) or key not in value)]
     if missing:
         raise InputError(f"{file}: it has no {missing[0]!r}; remove it and resume the run")
+    if name == "result" and isinstance(value, dict):
+        check_kinds(value, str(file))
     return value
+
+
+def read_training_result(folder: Path) -> Values | None:
+    """The ``result.json`` of a training with all its values; None if it has not ended. Figures are computed from it."""
+    values: Values | None = read_run_json(folder, "result")
+    if values is not None:
+        TrainingFigures.from_dict(values, folder)
+        splits = (values.get("metrics") or {}).values()
+        found = [one for split in splits for one in (split.values() if isinstance(split, dict) else [split])]
+        if not all(one is None or is_number(one) for one in found):
+            raise InputError(f"{folder}: its result has no valid 'metrics'; remove the folder and train again")
+    return values
 
 
 def read_run_config(folder: Path) -> Values:
@@ -133,7 +170,11 @@ class TrainingFigures:
     def from_dict(values: object, source: Path) -> TrainingFigures:
         """The content of a ``result.json``; ``source`` is named in errors."""
         required = {"seed": int, "test": int | float, "val": int | float, "metric": str}
-        optional = {f.name: int | float | None for f in fields(TrainingFigures) if f.name not in required}
+        optional = {
+            f.name: int | float | None if f.default is None else int | float
+            for f in fields(TrainingFigures)
+            if f.name not in required
+        }
         values = values if isinstance(values, dict) else {}
         found: Values = {name: values.get(name) for name in required} | {k: values[k] for k in optional if k in values}
         for name, kind in {**required, **optional}.items():

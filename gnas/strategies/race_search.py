@@ -12,6 +12,7 @@ import torch
 
 from gnas.errors import Interrupted
 from gnas.jobs import Job, Runner
+from gnas.run.checkpoint import explain_state
 from gnas.run.folder import Run
 from gnas.run.words import duration
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
@@ -465,11 +466,16 @@ class RaceSearch:
         if saved is None:
             self._start(runner, self.run)
             return []
+        with explain_state(self.run.path):
+            return self._restore(saved)
+
+    def _restore(self, saved: Record) -> list[BriefTraining]:
+        """Put a saved state back; returns the rest of its round."""
         usual = {"cycles": self.config.cycles, "max_weights": self.space.max_weights}  # for races from before
         cycles, weights = (int(saved.get(name, value)) for name, value in usual.items())
         self.config = replace(self.config, epochs=saved["epochs"], cycles=cycles)
         self.space = replace(self.space, max_weights=weights)
-        self.speed, self.before = saved["speed"], saved["elapsed"]
+        self.speed, self.before = float(saved["speed"]), float(saved["elapsed"])
         self.preparation = float(saved.get("preparation", 0.0))
         self.left_out = set(saved.get("left_out", ()))
         self.standing = self._new_standing()
@@ -485,8 +491,8 @@ class RaceSearch:
             self._replay(record)
         self.round_begin = saved["round"]
         self.trained_epochs, self.seconds = (
-            saved["trained_epochs"],
-            saved["seconds"],
+            int(saved["trained_epochs"]),
+            float(saved["seconds"]),
         )  # supernets may follow the last record
         done = {(record["candidate_id"], record["reached"]) for record in records[saved["round"] :]}
         return [one for one in planned if (one.candidate.id, one.end) not in done]

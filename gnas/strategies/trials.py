@@ -19,6 +19,7 @@ from gnas.errors import Interrupted
 from gnas.jobs import Job, Runner, Work
 from gnas.model.build import build_network
 from gnas.model.network import GraphModule
+from gnas.run.checkpoint import explain_state
 from gnas.run.folder import Run
 from gnas.strategies.base import SearchContext, SearchProblem, SearchResult
 from gnas.strategies.trial import TrialData, TrialSettings, judge_network
@@ -253,11 +254,12 @@ class TrialSearch:
             runner.remove_folder(self.context.name_folder(runner, TRIALS))  # of an earlier run in this folder
             self._save(run)
             return False
-        run.truncate(saved["trials"])
-        self.history = run.history()
-        self.trained_epochs, self.seconds = saved["trained_epochs"], saved["seconds"]
-        self.rng.bit_generator.state = saved["rng"]
-        self.load_state(saved["own"])
+        with explain_state(run.path):
+            run.truncate(saved["trials"])
+            self.history = run.history()
+            self.trained_epochs, self.seconds = int(saved["trained_epochs"]), float(saved["seconds"])
+            self.rng.bit_generator.state = saved["rng"]
+            self.load_state(saved["own"])
         return True
 
 

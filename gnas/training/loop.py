@@ -15,6 +15,7 @@ import torch
 
 from gnas import distributed
 from gnas.errors import Interrupted, explain_memory
+from gnas.run.checkpoint import explain_state
 from gnas.run.folder import Run
 from gnas.training.engine import Engine
 from gnas.training.store import Planned, Store
@@ -190,11 +191,15 @@ class EpochLoop:
             if self.folder is not None:
                 self.folder.truncate(0)
             return
+        with explain_state(self.folder.path):
+            self._restore(saved, self.folder)
+
+    def _restore(self, saved: Mapping[str, Any], folder: Run) -> None:
         position, random = saved["position"], saved["random"]
-        self.epoch, self.step_number = position["epoch"], position["step"]
-        self.done, self.seconds = position["done"], position["seconds"]
-        self.folder.truncate(self.epoch)
-        self.history = self.folder.history()
+        self.epoch, self.step_number = int(position["epoch"]), int(position["step"])
+        self.done, self.seconds = position["done"], float(position["seconds"])
+        folder.truncate(self.epoch)
+        self.history = folder.history()
         with self.engine.on_stream():
             self.load_state(saved["own"])
         self._epoch_seed = random["epoch"]

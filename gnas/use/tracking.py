@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from gnas.errors import InputError, choose
 from gnas.files import read_json, write_json
-from gnas.printed import mask_secrets, to_printable
+from gnas.printed import mask_address, to_printable
 from gnas.run.layout import TRACKING
 
 Record = dict[str, Any]
@@ -162,7 +162,7 @@ class WandB:
 def _masked_arguments() -> Iterator[None]:
     """Inside, ``sys.argv`` has no secrets."""
     before = sys.argv
-    sys.argv = [mask_secrets(word) for word in before]
+    sys.argv = [mask_address(word) for word in before]
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from folders import made_up_job, put, real_job
 from gnas.errors import InputError
 from gnas.run import layout
 from gnas.run.folder import Run
-from gnas.run.record import TrainingFigures, read_run, read_search, read_trainings
+from gnas.run.record import TrainingFigures, read_history, read_run, read_search, read_trainings
 from gnas.run.summary import list_runs, summarise_run
 
 
@@ -92,6 +93,46 @@ def test_damaged_files_are_one_line(tmp_path: Path, file: str, content: object) 
         write_report(folder)
     assert str(folder) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("key", "value"), [("val_metric", ""), ("seconds", [1.0]), ("genotype", 3), ("alphas", {})])
+def test_a_value_of_another_kind_in_a_history_is_one_line(tmp_path: Path, key: str, value: object) -> None:
+    """The live view and a resumed race computed with it."""
+    from gnas.report.live import render_state
+
+    folder = made_up_job(tmp_path / "job")
+    file = next(folder.rglob("history.jsonl"))
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps({**record, key: value}) + "\n" for record in records))
+    with pytest.raises(InputError, match=f"history.jsonl, line 1: its '{key}' is not a"):
+        read_history(file.parent)
+    with pytest.raises(InputError, match=f"line 1: its '{key}' is not a"):
+        render_state(folder)
+
+
+def test_a_live_view_of_odd_files_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gnas.report import live
+
+    folder = made_up_job(tmp_path / "job")
+    monkeypatch.setattr(live, "make_live_pictures", lambda run, racers: 1 + None)  # type: ignore[operator]
+    with pytest.raises(InputError, match="the files of this run are not as gnas writes them"):
+        live.render_state(folder)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("seconds", []), ("seconds", None), ("num_weights", None), ("metrics", [1]), ("metrics", {"test": {"mae": "x"}})],
+)
+def test_a_resumed_comparison_refuses_a_result_of_another_kind(tmp_path: Path, key: str, value: object) -> None:
+    folder = made_up_job(tmp_path / "job")
+    training = folder / "trained" / "gcn" / "seed-41"
+    result = {"seed": 41, "test": 0.2, "val": 0.3, "metric": "mae", "epochs": 2, "seconds": 1.0, "num_weights": 5}
+    put(training / "result.json", result)
+    assert Run(training).read_training() is not None
+    put(training / "result.json", {**result, key: value})
+    with pytest.raises(InputError, match=f"'{key}'") as caught:
+        Run(training).read_training()
+    assert str(training) in str(caught.value)
 
 
 def test_a_list_of_runs_imports_no_torch() -> None:

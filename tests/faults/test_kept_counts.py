@@ -1,0 +1,90 @@
+"""The counts on docs/reliability.md are those of the kept files of the long runs."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+BAD = ("lost", "different", "unclear", "hung", "left")
+ASKED = {  # of issue and page: at least 1,000 faults of these kinds
+    *("KILL", "TERM", "HUP", "STOP, CONT", "KILL of the process group", "KILL of a worker", "KILL of a Ray worker"),
+    *(
+        "STOP of a Ray worker",
+        "KILL of a Ray node",
+        "full disk",
+        "no inodes",
+        "read-only file system",
+        "error on write",
+    ),
+    *("error on rename", "error on fsync", "clock jumps", "eight processes", "folder removed", "limit on memory"),
+}
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return " ".join((ROOT / "docs" / "reliability.md").read_text().split())
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    with open(RESULTS / f"{name}.csv") as file:
+        return list(csv.DictReader(file))
+
+
+def total(kept: list[dict[str, str]], *names: str) -> int:
+    return sum(int(row[name]) for row in kept for name in names)
+
+
+@pytest.fixture(scope="module")
+def faults() -> ModuleType:
+    """benchmarks/faults.py."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        spec = importlib.util.spec_from_file_location("faults", ROOT / "benchmarks" / "faults.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+    return module
+
+
+def test_the_table_of_faults(page: str, faults: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    faults.print_table(rows("faults"))
+    for line in filter(None, capsys.readouterr().out.splitlines()):
+        if set(line) != {"|", "-"}:
+            assert " ".join(line.split()) in page
+
+
+def test_a_thousand_faults_and_none_did_harm(page: str) -> None:
+    kept = rows("faults")
+    kinds = Counter[str]()
+    for row in kept:
+        kinds[row["fault"]] += int(row["faults"])
+    assert sum(kinds.values()) >= 1000
+    assert all(kinds[name] >= 15 for name in ASKED), kinds
+    assert total(kept, *BAD) == 0
+    assert (
+        f"In {total(kept, 'trials'):,} trials, {sum(kinds.values()):,} faults of {len(kinds)} kinds took effect" in page
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("guided", "{inputs:,} inputs, no failure"), ("fuzz", "{inputs:,} inputs, no failure")]
+)
+def test_inputs_of_readers(page: str, name: str, words: str) -> None:
+    kept = rows(name)
+    assert total(kept, "failures") == 0
+    assert words.format(inputs=total(kept, "inputs")) in page
+
+
+def test_a_million_inputs() -> None:
+    assert total([*rows("guided"), *rows("fuzz")], "inputs") >= 1_000_000
