@@ -20,6 +20,7 @@ import itertools
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,9 @@ def main() -> None:
         print_table(read_rows(options.file))
         return
     print("commit", read_commit(), flush=True)
+    for number in (signal.SIGHUP, signal.SIGINT):  # nohup, and a shell that starts this in the background, ignore them
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     if options.ray:
         suffer_on_ray(options)
         return

@@ -47,6 +47,7 @@ OF_RUNS: dict[str, tuple[str, ...]] = {
     "runs show": ("runs", "show", "RUN"),
     "runs delete": ("runs", "delete", "RUN", "--force"),
     "report": ("report", "RUN", "--force", "--quiet"),
+    "report of two": ("report", "RUN", "RUN", "--out", "OUT.html", "--quiet"),
     "watch": ("watch", "RUN", "--until-finished", "--no-browser", "--quiet"),
     "resume": ("--resume",),  # with the words of the run itself
     "force": ("--force",),

@@ -193,7 +193,8 @@ def _raced_loader(raced: RaceCandidate, place: Path, benchmark: Benchmark) -> Ca
     def load() -> GraphModule:
         model, state = raced.build(benchmark.task), Run(place).load_state()
         assert state is not None
-        model.load_state_dict(state["own"]["best"])
+        with explain_state(place):
+            model.load_state_dict(state["own"]["best"])
         return model.eval()
 
     return load

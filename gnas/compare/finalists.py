@@ -20,6 +20,7 @@ from gnas import distributed
 from gnas.compare.networks import Candidate, Training, make_row
 from gnas.data.benchmark import Benchmark
 from gnas.errors import Interrupted
+from gnas.run.checkpoint import explain_state
 from gnas.run.folder import Run, copy_training
 from gnas.run.layout import TRAINED, list_networks, list_trainings, search_folder
 from gnas.run.leaderboard import Leaderboard
@@ -164,8 +165,9 @@ class LeaderKeeper:
         state, history = raced.load_state(), raced.history()
         assert state is not None
         model = one.entry.build(self.benchmark.task).to(self.device)
-        model.load_state_dict(state["own"]["best"])
-        batch, best = config.batch_size, state["own"]["numbers"]
+        with explain_state(raced.path):
+            model.load_state_dict(state["own"]["best"])
+            batch, best = config.batch_size, state["own"]["numbers"]
         test = evaluate(model, self.benchmark.test, batch, self.device)
         result: Record = {
             "seed": self.seed,

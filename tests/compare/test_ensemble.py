@@ -17,6 +17,7 @@ from trained import CLASSES, TASK, keep, network, refused
 
 from gnas.compare import ensemble as module
 from gnas.compare.ensemble import GAIN, STEPS, add_ensemble, select_members
+from gnas.errors import InputError
 from gnas.model.ensemble import Ensemble
 from gnas.model.task import Task
 from gnas.report import write_report
@@ -114,6 +115,20 @@ def test_candidates_of_the_race_take_part(whole: Discovery) -> None:
     assert sum("seed 1" in key or "seed 2" in key for key in config["from"]) == len(config["from"])
     assert any("rate" in key for key in config["from"])
     assert any(key.startswith("gcn, seed 2") or "seed 2" in key for key in config["from"])
+
+
+@pytest.mark.parametrize("value", [None, {"own": True}, {"position": 3}, {"own": {"best": {}}}])
+def test_a_candidate_with_the_checkpoint_of_something_else_is_one_line(
+    whole: Discovery, tmp_path: Path, value: dict | None
+) -> None:
+    folder = Path(shutil.copytree(whole.folder, tmp_path / "run"))
+    for file in folder.glob("search/trials/*/checkpoints/*"):
+        state = checkpoint.load(file)
+        checkpoint.save(file, {**state, **value} if value else {})
+    shutil.rmtree(folder / "trained" / "ensemble")
+    board = replace(whole.leaderboard, rows=tuple(row for row in whole.leaderboard.rows if not row.members))
+    with pytest.raises(InputError, match=r"search/trials/\w+: its checkpoint is not one of this run"):
+        add_ensemble(board, BENCH, 3, folder, seed=1, search=whole.search, batch_size=6)
 
 
 def test_the_test_split_plays_no_part_in_the_selection(whole: Discovery, tmp_path: Path) -> None:

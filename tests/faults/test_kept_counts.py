@@ -77,14 +77,33 @@ def test_a_thousand_faults_and_none_did_harm(page: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "words"), [("guided", "{inputs:,} inputs, no failure"), ("fuzz", "{inputs:,} inputs, no failure")]
-)
-def test_inputs_of_readers(page: str, name: str, words: str) -> None:
+@pytest.mark.parametrize("name", ["guided", "fuzz"])
+def test_inputs_of_readers(page: str, name: str) -> None:
     kept = rows(name)
     assert total(kept, "failures") == 0
-    assert words.format(inputs=total(kept, "inputs")) in page
+    assert f"{total(kept, 'inputs'):,} inputs, no failure" in page
 
 
 def test_a_million_inputs() -> None:
     assert total([*rows("guided"), *rows("fuzz")], "inputs") >= 1_000_000
+
+
+def test_every_file_has_met_every_command(page: str) -> None:
+    kept = rows("mutations")
+    for kind in {row["folder"] for row in kept}:
+        for command in {row["command"] for row in kept if row["folder"] == kind}:
+            met = [row for row in kept if (row["folder"], row["command"]) == (kind, command)]
+            assert any(int(row["inputs"]) >= int(row["files"]) for row in met), (kind, command)
+    inputs, results, refused, failures = (total(kept, name) for name in ("inputs", "results", "refused", "failures"))
+    assert results + refused + failures == inputs
+    assert f"{inputs:,} times: {results:,} results, {refused:,} refusals in one line, {failures} failures" in page
+
+
+def test_a_live_view_does_not_grow(page: str) -> None:
+    kept = rows("soak_watch")
+    first, last = kept[1], kept[-1]  # the first answer loads what draws
+    assert float(last["seconds"]) > 5400
+    assert float(last["megabytes"]) < 1.1 * float(first["megabytes"])
+    assert int(last["files"]) <= int(first["files"]) + 1  # of a connection
+    assert f"It answered {int(last['number']):,} times in {float(last['seconds']) / 60:.0f} minutes" in page
+    assert all(f"{row['megabytes']} MB" in page for row in (first, last))

@@ -54,6 +54,11 @@ class Ended:
     seconds: float
 
 
+def _last_line(log: Path) -> str:
+    """The last line that gnas wrote. Ray 2.52 adds lines of its own that begin with the time."""
+    return last_line("\n".join(line for line in log.read_text().splitlines() if not line.startswith("[20")))
+
+
 def words(name: str, place: Path) -> list[object]:
     return [place / "rings" if word == "DATA" else word for word in COMMANDS[name]]
 
@@ -93,7 +98,7 @@ def lose_the_head(cluster: Machines, name: str, place: Path) -> Ended:
     time.sleep(0.5)
     cluster.kill_node("head")
     command.wait(END_SECONDS)
-    lines = [f"{command.returncode}: {last_line(log.read_text())}"]
+    lines = [f"{command.returncode}: {_last_line(log)}"]
     cluster.kill_node("node")
     for node in ("head", "node"):
         cluster.start_node(node)
@@ -107,7 +112,7 @@ def _end(
 ) -> Ended:
     command.wait(END_SECONDS)
     moved = sum(event["event"] == "died" for event in events(out))
-    lines = [*lines, f"{command.returncode}: {last_line(log.read_text())}"]
+    lines = [*lines, f"{command.returncode}: {_last_line(log)}"]
     served = results(cluster.served / "run")
     return Ended(command.returncode, moved, lines, results(out), served, time.monotonic() - began)
 

@@ -75,13 +75,14 @@ class Machines:
         ]
         words += [f"--temp-dir={self.place / name}", "--object-store-memory=100000000", "--disable-usage-stats"]
         ray = [sys.executable, "-c", "import sys; from ray.scripts.scripts import main; sys.exit(main())", "start"]
+        before = self._sockets()
         self._run([*ray, *words], name)
-        wait_until(lambda: self._answers(name), f"the node {name} answers")
+        answers = lambda: is_listening(self.address, 1.0) and self._sockets() > before  # noqa: E731
+        wait_until(answers, f"the node {name} answers")
 
-    def _answers(self, name: str) -> bool:
-        if not is_listening(self.address, 1.0):
-            return False
-        return any((self.place / name).glob("session_*/sockets/raylet*"))
+    def _sockets(self) -> set[Path]:
+        """Those of raylets. In Ray 2.52, all nodes of a machine have theirs in the folder of the head."""
+        return set(self.place.glob("*/session_*/sockets/raylet*"))
 
     def kill_node(self, name: str) -> None:
         """All of its processes at once, as if its machine had gone."""

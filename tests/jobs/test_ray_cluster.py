@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,17 +39,15 @@ def run_python(code: str, *words: object, seconds: float = 300, **variables: str
 # -- versions and addresses --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", ["2.40.0", "2.51.1", "1.13.0"])
-def test_versions_without_authentication_are_refused(version: str) -> None:
-    with pytest.raises(
-        InputError, match=rf"Ray {version} is too old: gnas needs 2.52 or later.*pip install 'ray>=2.52'"
-    ):
-        check_version(version)
+@pytest.mark.parametrize("old", ["2.40.0", "2.51.1", "1.13.0"])
+def test_versions_without_authentication_are_refused(old: str) -> None:
+    with pytest.raises(InputError, match=rf"Ray {old} is too old: gnas needs 2.52 or later.*pip install 'ray>=2.52'"):
+        check_version(old)
 
 
 def test_the_lowest_version_is_the_one_that_is_installed_with_gnas() -> None:
-    for version in ("2.52.0", "2.60.1", "3.0.0.dev0"):
-        check_version(version)
+    for enough in ("2.52.0", "2.60.1", "3.0.0.dev0"):
+        check_version(enough)
     lowest = ".".join(map(str, on_ray.LOWEST))
     found = re.findall(r"ray>=([\d.]+)", (Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert found
@@ -238,6 +237,10 @@ def test_a_cluster_that_dies_ends_the_run_with_one_line_and_leaves_no_process(
 def test_a_node_dies_and_the_other_one_does_its_job_with_the_same_result(tmp_path: Path) -> None:
     """Two nodes with folders of their own and an FTP server: benchmarks/clusters.py has the other commands and faults."""
     pytest.importorskip("pyftpdlib", reason="pyftpdlib is not installed: pip install -e '.[dev]'")
+    if version("ray").startswith("2.52."):
+        pytest.skip(
+            "in Ray 2.52 the nodes of one machine share a folder, and a command may join the one that is killed"
+        )
     wanted = undisturbed("compare", tmp_path)
     with machines("head", "node") as cluster:
         ended = lose_a_node(cluster, "compare", tmp_path)
