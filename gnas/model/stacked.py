@@ -45,6 +45,13 @@ class StackedLinear(nn.Module):
             return fused.linear([h], self.weight, self.bias)
         return fused.affine(h, self.weight, self.bias)
 
+    def beside(self, inputs: Sequence[Tensor]) -> Tensor:
+        """The one map of inputs side by side, ``[1, rows, out]``."""
+        if len(inputs) > 1 and fused.can_map_beside(inputs[0]):
+            bias = None if self.bias is None else self.bias.flatten()
+            return fused.affine_beside(inputs, self.weight.squeeze(0), bias)[None]
+        return self(torch.cat(tuple(inputs), dim=1)[None])  # type: ignore[no-any-return]
+
     def wide(self, h: Tensor) -> Tensor:
         """All maps of one input as a single product: ``[rows, in] -> [rows, count * out]``."""
         weight, bias = self.wide_weights()

@@ -316,7 +316,10 @@ class Stage(nn.Module):
                 weight, bias = operation.gate.weight, cast(Tensor, operation.gate.bias)
             if isinstance(operation, DenseFilter):
                 rows = [unique.index(s) for s in self.sources[kind]]
-                dense = _dense_gates(with_input(h, x), operation.gate.weight, rows)
+                if h.device.type == "cpu":
+                    dense = _dense_gates_apart(h, x, operation.gate.weight, rows, unique == [0])
+                else:
+                    dense = _dense_gates(with_input(h, x), operation.gate.weight, rows)
                 dense_bias = cast(Tensor, operation.gate.bias)
         # A tuple that is never changed: torch.compile cannot trace `_replace`.
         return fused.gate(h, x, fused.Gates(weight, bias, dense, dense_bias), plan)
@@ -376,6 +379,17 @@ def _dense_gates(pair: Tensor, weight: Tensor, rows: Sequence[int]) -> Tensor:
     wide = weight.transpose(0, 1).flatten(1)
     # squeeze, not [0]: the gradient of a selection is a tensor of zeros and a copy.
     return fused.product(pair, wide[None]).squeeze(0).unflatten(1, (len(rows), -1)).transpose(0, 1)
+
+
+def _dense_gates_apart(h: Tensor, x: Tensor, weight: Tensor, rows: Sequence[int], alone: bool) -> Tensor:
+    """The same from both halves of the weights: on a CPU copies of the pairs take as long as a product.
+
+    ``alone``: the cell's input is the only source.
+    """
+    own, given = weight.split(h.size(2), dim=1)
+    if alone:
+        return _dense_gates(h, own + given, rows)
+    return _dense_gates(h, own, rows) + _dense_gates(x[None], given, [0] * len(rows))
 
 
 def _pick(h: Tensor, rows: Sequence[int]) -> Tensor:

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from gnas.kernels.choice import has_triton, uses_onednn
+from gnas.kernels.choice import calls_directly, has_triton, uses_onednn
 
 PARTS = 256  # products that fill a GPU
 SHORTEST = 128  # nodes per part at least
+WIDE = 96  # channels from which on oneDNN's gradients of weights are faster
 FEWEST = 2**20  # multiplications, below which a call of oneDNN costs more than it gains
 
 
@@ -39,6 +40,17 @@ def affine(h: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -
         out: Tensor = _OneDNN.apply(h, weight, bias, relu)  # type: ignore[no-untyped-call]
         return out
     return product(h, weight) if bias is None else torch.baddbmm(bias, h, weight)
+
+
+def can_map_beside(h: Tensor) -> bool:
+    """Whether :func:`affine_beside` serves: on a CPU, without a compiler or mixed precision."""
+    return calls_directly(h) and not torch.is_autocast_enabled("cpu")
+
+
+def affine_beside(inputs: Sequence[Tensor], weight: Tensor, bias: Tensor | None) -> Tensor:
+    """``cat(inputs, dim=1) @ weight + bias`` of matrices on a CPU, without the copy of the inputs."""
+    out: Tensor = _Beside.apply(weight, bias, *inputs)  # type: ignore[no-untyped-call]
+    return out
 
 
 def has_product(h: Tensor, weight: Tensor) -> bool:
@@ -103,8 +115,34 @@ class _OneDNN(torch.autograd.Function):
         grad_h = _multiply(grad, weight.mT) if ctx.needs_input_grad[0] else None
         grad_bias = grad.sum(-2, keepdim=grad.dim() == 3) if ctx.needs_input_grad[2] else None
         if weight.stride(-2) == 1:  # a transposed one, as that of nn.Linear: its gradient has the same layout
-            return grad_h, _multiply_rows(grad, h).mT, grad_bias, None
-        return grad_h, _multiply_rows(h, grad), grad_bias, None
+            return grad_h, _multiply_rows(grad, h).contiguous().mT, grad_bias, None
+        return grad_h, _multiply_rows(h, grad).contiguous(), grad_bias, None
+
+
+class _Beside(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, *inputs: Tensor) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(weight, *inputs)
+        first, *rest = weight.split([h.size(1) for h in inputs])
+        out = _product(inputs[0], first, bias)
+        for h, part in zip(inputs[1:], rest, strict=True):
+            out += _product(h, part)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        weight, *inputs = ctx.saved_tensors
+        parts = weight.split([h.size(1) for h in inputs])
+        grads = [_product(grad, part.t()) for part in parts]
+        grad_weight = torch.cat([_sum_products(h, grad) for h in inputs])
+        return grad_weight, grad.sum(0) if ctx.needs_input_grad[1] else None, *grads
+
+
+def _product(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    if has_product(h, weight):
+        return _multiply(h, weight, bias)
+    return h @ weight if bias is None else torch.addmm(bias, h, weight)
 
 
 def _multiply(h: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool = False) -> Tensor:
@@ -123,13 +161,22 @@ def _multiply(h: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool 
 
 def _multiply_rows(h: Tensor, grad: Tensor) -> Tensor:
     """``h.mT @ grad`` of stacks or matrices."""
-    out = h.new_empty(*h.shape[:-2], h.size(-1), grad.size(-1))
-    rows = _round_down(h.size(-2))
-    for part, row, arriving in zip(*(_slices(one, h) for one in (out, h, grad)), strict=True):
-        part.copy_(_onednn(row[:rows].t(), arriving[:rows].t()))
-        if rows < len(row):
-            part.addmm_(row[rows:].t(), arriving[rows:])
-    return out
+    if h.dim() == 2:
+        return _sum_products(h, grad)
+    if h.size(0) == 1:
+        return _sum_products(h.squeeze(0), grad.squeeze(0))[None]
+    return torch.stack([_sum_products(one, other) for one, other in zip(h.unbind(), grad.unbind(), strict=True)])
+
+
+def _sum_products(h: Tensor, grad: Tensor) -> Tensor:
+    """``h.t() @ grad`` of matrices. oneDNN copies one of them, so wide ones alone are worth it."""
+    if h.size(1) > grad.size(1):
+        return _sum_products(grad, h).t()
+    if grad.size(1) < WIDE or h.numel() * grad.size(1) < FEWEST or not uses_onednn(h, grad):
+        return h.t() @ grad
+    rows = _round_down(len(h))
+    out = _onednn(h[:rows].t(), grad[:rows].t())
+    return out if rows == len(h) else out.addmm_(h[rows:].t(), grad[rows:])
 
 
 def _onednn(h: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool = False) -> Tensor:
