@@ -42,6 +42,13 @@ def affine(h: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -
     return product(h, weight) if bias is None else torch.baddbmm(bias, h, weight)
 
 
+def map_rows(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``h @ weight + bias`` of matrices."""
+    if has_product(h, weight):
+        return affine(h, weight, bias)
+    return h @ weight if bias is None else torch.addmm(bias, h, weight)
+
+
 def can_map_beside(h: Tensor) -> bool:
     """Whether :func:`affine_beside` serves: on a CPU, without a compiler or mixed precision."""
     return calls_directly(h) and not torch.is_autocast_enabled("cpu")
@@ -148,15 +155,23 @@ def _product(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def _multiply(h: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool = False) -> Tensor:
     """``h @ weight + bias`` of stacks or matrices, and ReLU."""
     out = h.new_empty(*h.shape[:-1], weight.size(-1))
-    rows = _round_down(h.size(-2))
-    for part, row, matrix, constant in zip(*(_slices(one, h) for one in (out, h, weight, bias)), strict=True):
-        part[:rows].copy_(_onednn(row[:rows], matrix.t(), constant, relu))
-        rest = part[rows:]
-        if len(rest):
-            torch.mm(row[rows:], matrix, out=rest)
-            rest = rest if constant is None else rest.add_(constant)
-            rest = rest.relu_() if relu else rest
+    if h.dim() == 2:
+        _fill(out, h, weight, bias, relu)
+        return out
+    for k in range(len(h)):
+        _fill(out[k], h[k], weight[k], None if bias is None else bias[k], relu)
     return out
+
+
+def _fill(out: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> None:
+    """The same of matrices, into ``out``."""
+    rows = _round_down(len(h))
+    out[:rows] = _onednn(h[:rows], weight.t(), bias, relu)
+    if rows < len(h):
+        rest = torch.mm(h[rows:], weight, out=out[rows:])
+        rest = rest if bias is None else rest.add_(bias)
+        if relu:
+            rest.relu_()
 
 
 def _multiply_rows(h: Tensor, grad: Tensor) -> Tensor:
@@ -183,13 +198,6 @@ def _onednn(h: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool = 
     """``h @ weight.t() + bias``, and ReLU."""
     bias = None if bias is None else bias.flatten()
     return torch.ops.mkldnn._linear_pointwise(h, weight, bias, "relu" if relu else "none", [], "")  # type: ignore[no-any-return]
-
-
-def _slices(one: Tensor | None, like: Tensor) -> Sequence[Tensor | None]:
-    """The slices of a stack; a matrix is one slice."""
-    if like.dim() == 2:
-        return (one,)
-    return (None,) * len(like) if one is None else one.unbind()
 
 
 def _round_down(rows: int) -> int:
