@@ -17,7 +17,7 @@ from gnas.kernels.choice import calls_directly, has_triton, uses_onednn
 PARTS = 256  # products that fill a GPU
 SHORTEST = 128  # nodes per part at least
 WIDE = 96  # channels from which on oneDNN's gradients of weights are faster
-FEWEST = 2**20  # multiplications, below which a call of oneDNN costs more than it gains
+FEWEST = 2**23  # multiplications, below which a call of oneDNN costs more than it gains
 
 
 def product(h: Tensor, weight: Tensor) -> Tensor:
