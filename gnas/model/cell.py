@@ -116,7 +116,8 @@ class Cell(nn.Module):
             else:
                 out = fused.linear(*given)
         else:
-            out = self.fuse(self._fused(branches)[None])
+            apart = self.config.fusion == "concat"
+            out = self.fuse.beside(branches) if apart else self.fuse(self._fused(branches)[None])
             out = out if second is None else F.relu(out)
         return out if second is None else second(out), x
 

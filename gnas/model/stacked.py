@@ -45,6 +45,13 @@ class StackedLinear(nn.Module):
             return fused.linear([h], self.weight, self.bias)
         return fused.affine(h, self.weight, self.bias)
 
+    def beside(self, inputs: Sequence[Tensor]) -> Tensor:
+        """The one map of inputs side by side, ``[1, rows, out]``."""
+        if len(inputs) > 1 and fused.can_map_beside(inputs[0]):
+            bias = None if self.bias is None else self.bias.flatten()
+            return fused.affine_beside(inputs, self.weight.squeeze(0), bias)[None]
+        return self(torch.cat(tuple(inputs), dim=1)[None])  # type: ignore[no-any-return]
+
     def wide(self, h: Tensor) -> Tensor:
         """All maps of one input as a single product: ``[rows, in] -> [rows, count * out]``."""
         weight, bias = self.wide_weights()
@@ -125,6 +132,8 @@ class StackedBatchNorm(nn.Module):
         In training it has its own backward pass, in evaluation none (``fused.serves``). ``before`` has one tensor per
         target, to which the result is added. ``drop``: dropout before that, where :meth:`can_drop`.
         """
+        if weights is None and len(y) == 1 and drop == fused.NO_DROP and self.is_plain(y, mask):
+            return self.plain(y.squeeze(0), 0, relu, before[0] if before else None)[None]
         if distributed.norms_are_shared():
             with torch.autocast(y.device.type, enabled=False):
                 normal = StackedBatchNorm.forward(self, y, mask)
@@ -134,6 +143,21 @@ class StackedBatchNorm(nn.Module):
             self.running_mean, self.running_var, self.momentum, self.eps, mask, self.tickets, relu, drop
         )
         return fused.norm_relu_mix(y, self.weight, self.bias, weights, targets, running, before, self.training)
+
+    def is_plain(self, y: Tensor, mask: Tensor | None) -> bool:
+        """Whether PyTorch's own batch norm serves best: on a CPU in training, where all of several rows count."""
+        alone = self.training and mask is None and y.size(-2) > 1 and not distributed.norms_are_shared()
+        return alone and fused.can_map_beside(y) and y.dtype == self.weight.dtype
+
+    def plain(self, y: Tensor, row: int, relu: bool = True, before: Tensor | None = None) -> Tensor:
+        """Norm and ReLU of ``[rows, channels]`` by one slice of the weights, added to ``before``, in PyTorch's operations."""
+        weight, bias = (
+            one.view(-1) if len(one) == 1 else one.unbind()[row].view(-1) for one in (self.weight, self.bias)
+        )
+        statistics = self.running_mean[row, 0], self.running_var[row, 0]
+        out = F.batch_norm(y, *statistics, weight, bias, True, self.momentum, self.eps)
+        out = F.relu_(out) if relu else out
+        return out if before is None else before + out
 
     def can_drop(self, h: Tensor) -> bool:
         """Whether dropout can be a part of :meth:`relu_mix`."""

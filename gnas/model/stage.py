@@ -20,6 +20,7 @@ from gnas.model.operations import (
     MESSAGE_TYPES,
     OPERATIONS,
     DenseFilter,
+    Filter,
     Identity,
     NeighborMean,
     NeighborSum,
@@ -109,6 +110,16 @@ class Transform(nn.Module):
         h = self.linear(h)
         return F.relu(h if self.norm is None else self.norm(h, mask))
 
+    def is_plain(self, x: Tensor, mask: Tensor | None) -> bool:
+        """Whether :meth:`each` serves."""
+        return self.norm is not None and self.norm.is_plain(x, mask)
+
+    def each(self, raw: Sequence[Tensor]) -> list[Tensor]:
+        """The same of one operation after the other, each ``[nodes, channels]``."""
+        assert self.norm is not None
+        maps = self.linear.weight.unbind()
+        return [self.norm.plain(fused.map_rows(h, maps[k]), k) for k, h in enumerate(raw)]
+
     def mix(
         self,
         h: Tensor,
@@ -176,6 +187,7 @@ class Stage(nn.Module):
         hits = torch.tensor([[place == t for place in places] for t in range(len(self.targets))])
         self.register_buffer("hits", hits.float(), persistent=False)
         self.gates = self._gate_plan()
+        self.by_slots = self.fusable and not self.messages and all(map(self._is_known, self.kinds.items()))
 
     def forward(
         self,
@@ -186,6 +198,8 @@ class Stage(nn.Module):
         related: EdgeInputs | None = None,
     ) -> Sequence[Tensor]:
         """The values of its targets after this stage; ``weights`` has one number for each of ``slots``."""
+        if weights is None and self.by_slots and cast(Transform, self.transform).is_plain(x, batch.node_mask):
+            return self._by_slots(nodes, x, batch)
         known = [target in nodes for target in self.targets]
         if fused.serves(self.training) and self.fusable and self.transform is not None:
             raw = self.raw(nodes, x, batch, related) if self.gates is None else self._gated(nodes, x, self.gates)
@@ -200,6 +214,23 @@ class Stage(nn.Module):
             assert related is not None
             return self._added(nodes, _each(self._mixed_in_parts(nodes, x, batch, mixing, related)))
         return self._added(nodes, _each(_mix(mixing, self.evaluate(nodes, x, batch, related))))
+
+    def _by_slots(self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch) -> list[Tensor]:
+        """The values of the targets, one operation after the other: on a CPU stacks are copies and gain nothing."""
+        found: dict[str, Sequence[Tensor]] = {}
+        aggregated = {k: _stack(nodes, self.sources[k], {}) for k in self.kinds if k in REDUCTIONS}
+        reduced = self._aggregations(aggregated, batch.neighbors)
+        for kind, operation in self.kinds.items():
+            if kind in reduced:
+                found[kind] = _each(reduced[kind])
+            else:
+                sources = [nodes[source] for source in self.sources[kind]]
+                found[kind] = cast(Filter, operation).each(sources, x)
+        raw = [one for kind in self.kinds for one in found[kind]]
+        values = dict(nodes)
+        for slot, value in zip(self.slots, cast(Transform, self.transform).each(raw), strict=True):
+            values[slot.target] = values[slot.target] + value if slot.target in values else value
+        return [values[target] for target in self.targets]
 
     def _unmixed(
         self, nodes: Mapping[int, Tensor], x: Tensor, batch: GraphBatch, related: EdgeInputs | None
@@ -292,6 +323,13 @@ class Stage(nn.Module):
         sent = _stack(nodes, [source for source, _ in plan.links], {} if stacks is None else stacks)
         return cast(Tensor, self.messages[name](sent, related, plan.wanted))
 
+    def _is_known(self, item: tuple[str, nn.Module]) -> bool:
+        """Whether this kind of operation is a filter or a reduction that is evaluated slot by slot."""
+        kind, operation = item
+        if kind in REDUCTIONS and isinstance(operation, NeighborSum | NeighborMean):
+            return True
+        return type(operation) in (Identity, SparseFilter, DenseFilter)
+
     def _gate_plan(self) -> fused.GatePlan | None:
         """The plan of the fused gates; None if an operation is not one of the three filters."""
         codes = {Identity: fused.IDENTITY, SparseFilter: fused.SPARSE, DenseFilter: fused.DENSE}
@@ -316,7 +354,10 @@ class Stage(nn.Module):
                 weight, bias = operation.gate.weight, cast(Tensor, operation.gate.bias)
             if isinstance(operation, DenseFilter):
                 rows = [unique.index(s) for s in self.sources[kind]]
-                dense = _dense_gates(with_input(h, x), operation.gate.weight, rows)
+                if h.device.type == "cpu":
+                    dense = _dense_gates_apart(h, x, operation.gate.weight, rows, unique == [0])
+                else:
+                    dense = _dense_gates(with_input(h, x), operation.gate.weight, rows)
                 dense_bias = cast(Tensor, operation.gate.bias)
         # A tuple that is never changed: torch.compile cannot trace `_replace`.
         return fused.gate(h, x, fused.Gates(weight, bias, dense, dense_bias), plan)
@@ -376,6 +417,17 @@ def _dense_gates(pair: Tensor, weight: Tensor, rows: Sequence[int]) -> Tensor:
     wide = weight.transpose(0, 1).flatten(1)
     # squeeze, not [0]: the gradient of a selection is a tensor of zeros and a copy.
     return fused.product(pair, wide[None]).squeeze(0).unflatten(1, (len(rows), -1)).transpose(0, 1)
+
+
+def _dense_gates_apart(h: Tensor, x: Tensor, weight: Tensor, rows: Sequence[int], alone: bool) -> Tensor:
+    """The same from both halves of the weights: on a CPU copies of the pairs take as long as a product.
+
+    ``alone``: the cell's input is the only source.
+    """
+    own, given = weight.split(h.size(2), dim=1)
+    if alone:
+        return _dense_gates(h, own + given, rows)
+    return _dense_gates(h, own, rows) + _dense_gates(x[None], given, [0] * len(rows))
 
 
 def _pick(h: Tensor, rows: Sequence[int]) -> Tensor:

@@ -8,7 +8,10 @@ kernel launches.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +27,7 @@ from gnas.run.protocol import ENGINES
 from gnas.training.store import Capacity, Planned, Store
 
 WARMUP = 3
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 # Every cell of a network is compiled for training and for evaluation: more graphs than PyTorch allows by default.
 LIMITS = {"recompile_limit": 256, "accumulated_recompile_limit": 4096}
 
@@ -63,6 +67,8 @@ class Engine:
         # Recorded steps with collectives are not tested: several processes run their steps eagerly.
         self.graphs = device.type == "cuda" and mode != "eager" and distributed.num_processes() == 1
         self.stream = stream
+        if device.type == "cpu":
+            keep_freed_memory()
         if device.type == "cuda":
             self.stream = stream or torch.cuda.Stream(device)
             # Weights, data and plans were made on another stream.
@@ -170,6 +176,18 @@ class Compiled:
         if reason == "from user code:":  # the tracer gives no reason: show the place
             reason = " ".join(lines[-2:])[:200]
         warnings.warn(f"this step cannot be compiled, so it runs eagerly (slower): {type(error).__name__}: {reason}")
+
+
+@functools.cache
+def keep_freed_memory() -> None:
+    """Let the C library keep memory that a step frees: the next step takes it again.
+
+    By default glibc returns large blocks to the system, and the system fills each page with zeros when it is used again.
+    """
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if library is not None and hasattr(library, "mallopt"):
+        library.mallopt(M_TRIM_THRESHOLD, 2**30)
+        library.mallopt(M_MMAP_THRESHOLD, 2**25)  # the largest that glibc accepts
 
 
 def choose_mode(mode: str, *stores: Store) -> str:

@@ -30,7 +30,7 @@ from gnas.kernels.fused.joined import (
     linear,
     linear_through,
 )
-from gnas.kernels.fused.products import affine, has_product, product
+from gnas.kernels.fused.products import affine, affine_beside, can_map_beside, has_product, map_rows, product
 
 __all__ = [
     "Around",
@@ -40,6 +40,8 @@ __all__ = [
     "Groups",
     "Norm",
     "affine",
+    "affine_beside",
+    "can_map_beside",
     "draw_drops",
     "feed_forward",
     "gate",
@@ -49,6 +51,7 @@ __all__ = [
     "joins",
     "linear",
     "linear_through",
+    "map_rows",
     "norm_relu_mix",
     "product",
     "serves",

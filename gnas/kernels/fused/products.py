@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from gnas.kernels.choice import has_triton, uses_onednn
+from gnas.kernels.choice import calls_directly, has_triton, uses_onednn
 
 PARTS = 256  # products that fill a GPU
 SHORTEST = 128  # nodes per part at least
-FEWEST = 2**20  # multiplications, below which a call of oneDNN costs more than it gains
+WIDE = 96  # channels from which on oneDNN's gradients of weights are faster
+FEWEST = 2**23  # multiplications, below which a call of oneDNN costs more than it gains
 
 
 def product(h: Tensor, weight: Tensor) -> Tensor:
@@ -39,6 +40,24 @@ def affine(h: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -
         out: Tensor = _OneDNN.apply(h, weight, bias, relu)  # type: ignore[no-untyped-call]
         return out
     return product(h, weight) if bias is None else torch.baddbmm(bias, h, weight)
+
+
+def map_rows(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``h @ weight + bias`` of matrices."""
+    if has_product(h, weight):
+        return affine(h, weight, bias)
+    return h @ weight if bias is None else torch.addmm(bias, h, weight)
+
+
+def can_map_beside(h: Tensor) -> bool:
+    """Whether :func:`affine_beside` serves: on a CPU, without a compiler or mixed precision."""
+    return calls_directly(h) and not torch.is_autocast_enabled("cpu")
+
+
+def affine_beside(inputs: Sequence[Tensor], weight: Tensor, bias: Tensor | None) -> Tensor:
+    """``cat(inputs, dim=1) @ weight + bias`` of matrices on a CPU, without the copy of the inputs."""
+    out: Tensor = _Beside.apply(weight, bias, *inputs)  # type: ignore[no-untyped-call]
+    return out
 
 
 def has_product(h: Tensor, weight: Tensor) -> bool:
@@ -103,46 +122,82 @@ class _OneDNN(torch.autograd.Function):
         grad_h = _multiply(grad, weight.mT) if ctx.needs_input_grad[0] else None
         grad_bias = grad.sum(-2, keepdim=grad.dim() == 3) if ctx.needs_input_grad[2] else None
         if weight.stride(-2) == 1:  # a transposed one, as that of nn.Linear: its gradient has the same layout
-            return grad_h, _multiply_rows(grad, h).mT, grad_bias, None
-        return grad_h, _multiply_rows(h, grad), grad_bias, None
+            return grad_h, _multiply_rows(grad, h).contiguous().mT, grad_bias, None
+        return grad_h, _multiply_rows(h, grad).contiguous(), grad_bias, None
+
+
+class _Beside(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, *inputs: Tensor) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(weight, *inputs)
+        first, *rest = weight.split([h.size(1) for h in inputs])
+        out = _product(inputs[0], first, bias)
+        for h, part in zip(inputs[1:], rest, strict=True):
+            out += _product(h, part)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        weight, *inputs = ctx.saved_tensors
+        parts = weight.split([h.size(1) for h in inputs])
+        grads = [_product(grad, part.t()) for part in parts]
+        grad_weight = torch.cat([_sum_products(h, grad) for h in inputs])
+        return grad_weight, grad.sum(0) if ctx.needs_input_grad[1] else None, *grads
+
+
+def _product(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    if has_product(h, weight):
+        return _multiply(h, weight, bias)
+    return h @ weight if bias is None else torch.addmm(bias, h, weight)
 
 
 def _multiply(h: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool = False) -> Tensor:
     """``h @ weight + bias`` of stacks or matrices, and ReLU."""
     out = h.new_empty(*h.shape[:-1], weight.size(-1))
-    rows = _round_down(h.size(-2))
-    for part, row, matrix, constant in zip(*(_slices(one, h) for one in (out, h, weight, bias)), strict=True):
-        part[:rows].copy_(_onednn(row[:rows], matrix.t(), constant, relu))
-        rest = part[rows:]
-        if len(rest):
-            torch.mm(row[rows:], matrix, out=rest)
-            rest = rest if constant is None else rest.add_(constant)
-            rest = rest.relu_() if relu else rest
+    if h.dim() == 2:
+        _fill(out, h, weight, bias, relu)
+        return out
+    for k in range(len(h)):
+        _fill(out[k], h[k], weight[k], None if bias is None else bias[k], relu)
     return out
+
+
+def _fill(out: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> None:
+    """The same of matrices, into ``out``."""
+    rows = _round_down(len(h))
+    out[:rows] = _onednn(h[:rows], weight.t(), bias, relu)
+    if rows < len(h):
+        rest = torch.mm(h[rows:], weight, out=out[rows:])
+        rest = rest if bias is None else rest.add_(bias)
+        if relu:
+            rest.relu_()
 
 
 def _multiply_rows(h: Tensor, grad: Tensor) -> Tensor:
     """``h.mT @ grad`` of stacks or matrices."""
-    out = h.new_empty(*h.shape[:-2], h.size(-1), grad.size(-1))
-    rows = _round_down(h.size(-2))
-    for part, row, arriving in zip(*(_slices(one, h) for one in (out, h, grad)), strict=True):
-        part.copy_(_onednn(row[:rows].t(), arriving[:rows].t()))
-        if rows < len(row):
-            part.addmm_(row[rows:].t(), arriving[rows:])
-    return out
+    if h.dim() == 2:
+        return _sum_products(h, grad)
+    if h.size(0) == 1:
+        return _sum_products(h.squeeze(0), grad.squeeze(0))[None]
+    return torch.stack([_sum_products(one, other) for one, other in zip(h.unbind(), grad.unbind(), strict=True)])
+
+
+def _sum_products(h: Tensor, grad: Tensor) -> Tensor:
+    """``h.t() @ grad`` of matrices. oneDNN copies one of them, so wide ones alone are worth it."""
+    if h.size(1) > grad.size(1):
+        return _sum_products(grad, h).t()
+    if grad.size(1) < WIDE or h.numel() * grad.size(1) < FEWEST or not uses_onednn(h, grad):
+        return h.t() @ grad
+    rows = _round_down(len(h))
+    out = _onednn(h[:rows].t(), grad[:rows].t())
+    return out if rows == len(h) else out.addmm_(h[rows:].t(), grad[rows:])
 
 
 def _onednn(h: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool = False) -> Tensor:
     """``h @ weight.t() + bias``, and ReLU."""
     bias = None if bias is None else bias.flatten()
     return torch.ops.mkldnn._linear_pointwise(h, weight, bias, "relu" if relu else "none", [], "")  # type: ignore[no-any-return]
-
-
-def _slices(one: Tensor | None, like: Tensor) -> Sequence[Tensor | None]:
-    """The slices of a stack; a matrix is one slice."""
-    if like.dim() == 2:
-        return (one,)
-    return (None,) * len(like) if one is None else one.unbind()
 
 
 def _round_down(rows: int) -> int:

@@ -16,7 +16,7 @@ from gnas.model.operations.aggregators import (
     reduce_together,
 )
 from gnas.model.operations.base import VARIANTS, Operation, Variant, find_variant
-from gnas.model.operations.filters import FILTER_TYPES, DenseFilter, Identity, SparseFilter, with_input
+from gnas.model.operations.filters import FILTER_TYPES, DenseFilter, Filter, Identity, SparseFilter, with_input
 from gnas.model.operations.messages import MESSAGE_TYPES, Message
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "OPERATIONS",
     "VARIANTS",
     "DenseFilter",
+    "Filter",
     "Identity",
     "Message",
     "NeighborMax",

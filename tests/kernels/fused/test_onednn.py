@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(not choice.has_onednn(), reason="needs oneDNN")
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GNAS_PRODUCTS", "onednn")
     monkeypatch.setattr(products, "FEWEST", 0)
+    monkeypatch.setattr(products, "WIDE", 0)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 64, 333])
@@ -50,6 +51,18 @@ def test_all_maps_of_one_input() -> None:
     assert_near(linear.wide(h), plain, 1e-5)
     inputs = [h, *linear.parameters()]
     assert_near(gradients(linear.wide(h), inputs), gradients(plain, inputs), 1e-4)
+
+
+@pytest.mark.parametrize("name", ["onednn", "torch"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_inputs_side_by_side(name: str, bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GNAS_PRODUCTS", name)
+    linear, inputs = StackedLinear(1, 15, 5, bias), [leaf(77, width, seed=width, **FLOAT) for width in (3, 8, 4)]
+    assert fused.can_map_beside(inputs[0])
+    plain = torch.cat(inputs, dim=1) @ linear.weight[0] + (0 if linear.bias is None else linear.bias[0])
+    assert_near(linear.beside(inputs)[0], plain, 1e-5)
+    every = [*inputs, *linear.parameters()]
+    assert_near(gradients(linear.beside(inputs)[0], every), gradients(plain, every), 1e-4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
