@@ -4,6 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 # A worker more than there are cores, since some tests wait; a worker that has no tests left takes some from the others.
 PARALLEL ?= -n $(shell $(PYTHON) -c "import os; print(min(os.cpu_count() + 1, 8))") --dist worksteal
+PIP = $(BIN)/python -m pip install --quiet -c constraints.txt
+# pip would compile the modules one after another; here all cores do. Some packages hold files that do not compile.
+COMPILE = $(BIN)/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib || true
+
+# Otherwise every process that a test starts compiles the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check run-tests test-gpu docs package clean
 
@@ -40,15 +46,18 @@ package: $(VENV)/.installed-dev
 	build/wheel-test/bin/python -m pip install --quiet --no-deps --force-reinstall dist/*.tar.gz
 	build/wheel-test/bin/gnas --version
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --no-compile -e .
+	$(COMPILE)
 	touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
-	touch $@
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --no-compile -e ".[dev]"
+	$(COMPILE)
+	touch $(VENV)/.installed $@
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

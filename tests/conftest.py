@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from samples import INTERPRETED, random_graph
+from terminal import leave_out_plots
 from torch_geometric.data import Batch, Data
 
 import gnas
@@ -62,6 +63,12 @@ def few_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
         return dataclasses.replace(found, **few)
 
     monkeypatch.setattr(gnas, "load", cut)
+
+
+@pytest.fixture
+def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports have empty plots."""
+    leave_out_plots(monkeypatch)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -57,7 +57,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @every_page
-@pytest.mark.usefixtures("data", "few_graphs")
+@pytest.mark.usefixtures("data", "few_graphs", "no_plots")
 @pytest.mark.filterwarnings("ignore:epoch")
 def test_code_blocks_run(page: Path) -> None:
     scope = {"__name__": "docs"}
@@ -121,7 +121,9 @@ TUTORIALS = {  # files that the commands of a tutorial leave
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
-def test_a_tutorial_can_be_followed(name: str, data: Path) -> None:
+def test_a_tutorial_can_be_followed(name: str, data: Path, request: pytest.FixtureRequest) -> None:
+    if name != "tutorial.md":  # one draws all plots
+        request.getfixturevalue("no_plots")
     page = ROOT / "docs" / name
     for block in blocks(page, "python"):
         if "csv.writer" in block:  # writes the folder that the commands read

@@ -64,6 +64,7 @@ def test_a_row_is_the_mean_and_spread_over_the_folds(searched):
     assert sorted(tested) == list(range(24))
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_the_network_handed_back_is_that_of_the_best_validation_fold(searched):
     found, _ = searched
     vals = [next(row.val for row in board.rows if row.name == "gnas") for board in found.folds]

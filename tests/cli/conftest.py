@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from terminal import TINY, Ended, gnas, write_graphs
 
-from gnas.report import axes
-
 
 @pytest.fixture(scope="session")
 def rings(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -55,7 +53,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _plots_are_not_drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every search writes a report, and drawing its figures takes most of the time. Only tests marked ``plots`` draw them."""
+def _plots_are_not_drawn(request: pytest.FixtureRequest) -> None:
+    """Every search writes a report. Only tests marked ``plots`` draw its figures."""
     if "plots" not in request.keywords:
-        monkeypatch.setattr(axes, "_svg", lambda *_, **__: '<svg viewBox="0 0 1 1"></svg>')
+        request.getfixturevalue("no_plots")

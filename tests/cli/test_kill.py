@@ -29,7 +29,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def starter(place: Path) -> Iterator[Nursery]:
-    with nursery(place / "log", fresh=FRESH) as one:
+    with nursery(place / "log", fresh=FRESH, warm=() if FRESH else [command(place, "warm")]) as one:
         one.start("--version")  # wait until it is ready
         assert one.wait() == 0
         yield one
@@ -39,7 +39,7 @@ def starter(place: Path) -> Iterator[Nursery]:
 def whole(place: Path, starter: Nursery) -> tuple[Path, int, float]:
     """An uninterrupted run, the number of its writes, and how long it took."""
     started = time.monotonic()
-    starter.start(*command(place, "whole"))
+    starter.start(*command(place, "whole"), pictures=False)
     assert starter.wait() == 0, starter.said()
     return place / "whole", starter.writes(), time.monotonic() - started
 
@@ -67,7 +67,7 @@ def test_killed_at_random_moments_it_goes_on_to_the_same_result(
             at_write = kills % 2 == 0
             share = 2 / max(min(KILLS, 5), 1)
             die_at = rng.randint(1, max(int(count * share), 1)) if at_write and kills < KILLS else 0
-            pid = starter.start(*command(place, name), "--resume", die_at=die_at)
+            pid = starter.start(*command(place, name), "--resume", die_at=die_at, pictures=False)
             if not at_write and kills < KILLS:
                 time.sleep(rng.uniform(0.0, seconds * share))
                 kill(pid)
@@ -89,7 +89,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_said_so(
 ) -> None:
     unfinished: list[Path] = []
     for share in (3, 4, 5, 6):  # a death between two parts leaves none unfinished
-        starter.start(*command(place, f"damaged-{share}"), die_at=whole[1] // share)
+        starter.start(*command(place, f"damaged-{share}"), die_at=whole[1] // share, pictures=False)
         assert starter.wait() == -signal.SIGKILL
         folder = place / f"damaged-{share}"
         unfinished = [
@@ -101,7 +101,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_said_so(
             break
     newest = max((unfinished[0] / "checkpoints").glob("*.safetensors"))
     newest.write_bytes(newest.read_bytes()[:-100])
-    starter.start(*command(place, folder.name), "--resume")
+    starter.start(*command(place, folder.name), "--resume", pictures=False)
     assert starter.wait() == 0, starter.said()
     assert re.search(rf"^warning: .*{newest.name}: damaged checkpoint.* before it$", starter.said(), re.MULTILINE)
     assert fingerprint(folder) == fingerprint(whole[0])

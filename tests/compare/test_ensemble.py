@@ -158,6 +158,7 @@ def test_a_killed_selection_is_made_again(whole: Discovery, tmp_path: Path, monk
     assert times == [(found.folder / MEMBERS).stat().st_mtime_ns]  # not made again
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_the_report_lists_the_members(whole: Discovery) -> None:
     page = write_report(whole.folder).read_text()
     assert "Ensemble" in page

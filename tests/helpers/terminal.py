@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from gnas.cli import app
+from gnas.report import axes
 
 # A search of six epochs and trainings of three, a fraction of a second each.
 TINY = (
@@ -44,6 +46,11 @@ def gnas(*words: object, typed: str | None = None) -> Ended:
     """Run a command in this process."""
     result = CliRunner().invoke(app, [str(word) for word in words], input=typed, catch_exceptions=False)
     return Ended(result.exit_code, result.stdout, result.stderr)
+
+
+def leave_out_plots(patch: pytest.MonkeyPatch) -> None:
+    """Reports have empty plots: drawing takes most of a tiny run. tests/report and tests marked ``plots`` draw them."""
+    patch.setattr(axes, "_svg", lambda *_, **__: '<svg viewBox="0 0 1 1"></svg>')
 
 
 def one_line(ended: Ended, code: int, *words: str) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from terminal import gnas, write_molecules
+from terminal import gnas, leave_out_plots, write_molecules
 
 from gnas.report.examples import find_examples
 from gnas.run.record import read_run
@@ -32,7 +32,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("rdkit")
     place = tmp_path_factory.mktemp("molecules")
     data = write_molecules(place / "molecules.csv")
-    ended = gnas("search", data, "--target", "logP", "--data", "fractions=0.5,0.2,0.3", *TINY, "--out", place / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        leave_out_plots(patch)
+        ended = gnas(
+            "search", data, "--target", "logP", "--data", "fractions=0.5,0.2,0.3", *TINY, "--out", place / "run"
+        )
     assert ended.code == 0, ended
     return place / "run"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from folders import made_up_job
-from terminal import TINY, gnas, one_line, write_graphs
+from terminal import TINY, gnas, leave_out_plots, one_line, write_graphs
 
 import gnas as package
 from gnas.data.storage import load_benchmark, save_benchmark
@@ -36,7 +36,9 @@ NEWER = "99.1.0"
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("searched")
-    ended = gnas("search", write_graphs(folder / "rings"), *TINY, "--out", folder / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        leave_out_plots(patch)
+        ended = gnas("search", write_graphs(folder / "rings"), *TINY, "--out", folder / "run")
     assert ended.code == 0, ended
     assert gnas("export", folder / "run", "--out", folder / "exported").code == 0
     return folder

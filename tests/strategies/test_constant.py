@@ -67,7 +67,7 @@ def test_a_rate_is_judged_after_some_epochs_and_steps() -> None:
 
 
 def find(rate: float, kind: str = "regression", **how: object) -> SearchResult:
-    settings = SingleLevel(12, batch_size=2, lr=rate, clip=0.0, epoch_steps=25)
+    settings = SingleLevel(8, batch_size=2, lr=rate, clip=0.0, epoch_steps=25)
     return search(tiny(kind), SPACE, settings, channels=8, num_cells=1, **how)  # type: ignore[arg-type]
 
 
