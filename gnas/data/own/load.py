@@ -13,11 +13,16 @@ from gnas.data.benchmark import Benchmark, with_sampling
 from gnas.data.encoding import Encoding, UnknownValue
 from gnas.data.graph_encodings import with_encodings
 from gnas.data.own.assemble import assemble_benchmark, default_encoding, encode_raw, number_other
+from gnas.data.own.columns import note_blanks, note_unseen
 from gnas.data.own.csv import Table
-from gnas.data.own.fit import note_blanks, note_unseen
 from gnas.data.own.links import hide_positive_pairs
-from gnas.data.own.molecule_tables import as_table, is_molecule_file, read_molecule_file, tabulate_smiles
-from gnas.data.own.molecules import read_molecules
+from gnas.data.own.molecules import (
+    as_table,
+    is_molecule_file,
+    read_molecule_file,
+    read_molecules,
+    tabulate_smiles,
+)
 from gnas.data.own.networkx import is_networkx, read_networkx
 from gnas.data.own.options import LoadOptions, ReadOptions, use_edges
 from gnas.data.own.raw import RawGraphs
@@ -34,12 +39,10 @@ FORMS = (
     "a .csv of SMILES or a .sdf (also .gz), a DataFrame or a list of SMILES with y, or a file of gnas data pack"
 )
 PICKLES = (".pt", ".pth", ".pkl", ".pickle")
+OF_TASK = ("loss", "metric", "readout", "head")
 ADJUSTABLE = (
     "name",
-    "loss",
-    "metric",
-    "readout",
-    "head",
+    *OF_TASK,
     "seed",
     "sample_neighbors",
     "encodings",
@@ -140,7 +143,7 @@ def _adjust(benchmark: Benchmark, options: LoadOptions) -> Benchmark:
         return benchmark
     if options.edges is not None:
         benchmark = _with_edges(benchmark, options.edges)
-    changes = {name: getattr(options, name) for name in ("loss", "metric", "readout", "head") if getattr(options, name)}
+    changes = {name: getattr(options, name) for name in OF_TASK if getattr(options, name)}
     task = dataclasses.replace(benchmark.task, **changes)
     return dataclasses.replace(benchmark, name=options.name or benchmark.name, task=task)
 
