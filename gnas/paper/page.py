@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any
 from gnas.errors import InputError, choose
 from gnas.files import write_atomic
 from gnas.paper.catalogue import (
+    DATASETS,
     FIGURES,
+    HAND_MADE,
     ITEMS,
+    TITLES,
     Request,
     hand_made_run,
     list_depth_runs,
@@ -25,7 +28,6 @@ from gnas.paper.catalogue import (
     search_run,
 )
 from gnas.paper.lines import make_line, select_genotypes, summarise_run
-from gnas.paper.published import DATASETS, HAND_MADE, TITLES
 from gnas.paper.results import Results
 from gnas.paper.tables import PaperTable, make_tables, to_csv
 from gnas.report import plots

@@ -13,8 +13,10 @@ from gnas.arch.operation import AGGREGATORS, PAPER_AGGREGATORS
 from gnas.data.benchmarks import find_facts
 from gnas.model.task import decimals
 from gnas.paper.catalogue import (
+    DATASETS,
     ENTRIES,
     SEARCHED_DEPTH,
+    TITLES,
     Request,
     list_depth_runs,
     list_entries,
@@ -22,7 +24,6 @@ from gnas.paper.catalogue import (
     strategies_run,
 )
 from gnas.paper.lines import NOT_RUN, Line, LineResult, count_printed_digits, make_line, select_genotypes
-from gnas.paper.published import DATASETS, TITLES
 from gnas.paper.results import Results
 from gnas.paper.runs import DataRun
 from gnas.run.table import NONE, Column, Table, show_count
