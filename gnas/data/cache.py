@@ -55,10 +55,22 @@ def cached_arrays(kind: str, key: str, make: Callable[[], Mapping[str, Array]]) 
     return arrays
 
 
-def cached_by_texts(
-    kind: str, about: Mapping[str, Any], texts: Sequence[str], make: Callable[[], Mapping[str, Array]]
+def compute_by_texts(
+    kind: str,
+    about: Mapping[str, Any],
+    texts: Sequence[str],
+    compute: Compute,
+    fewest: int,
+    join: Callable[[list[Mapping[str, Array]]], Mapping[str, Array]],
 ) -> Mapping[str, Array]:
-    """``cached_arrays`` for many texts. The key is a hash of them and of ``about``, which says how they are read."""
+    """The arrays of many texts, from the per-user folder or by several processes, whose parts ``join`` puts together.
+
+    The key is a hash of the texts and of ``about``, which says how they are read.
+    """
+
+    def make() -> Mapping[str, Array]:
+        return join(compute_in_parts(compute, texts, fewest))
+
     if len(texts) < FEWEST_TEXTS:
         return make()
     content = json.dumps([dict(about), list(texts)], sort_keys=True)

@@ -102,6 +102,11 @@ class Pattern:
     signal: Array
 
 
+def _draw_pattern(draws: Draws, size: int) -> Pattern:
+    adjacency = _symmetric(draws.levels(size * size).reshape(size, size) < coin_threshold(DENSITY))
+    return Pattern(adjacency, draws.below(SIGNALS, size))
+
+
 @dataclass(frozen=True)
 class PatternModel:
     """Block models with one of ``patterns`` small graphs planted in each; the label marks its nodes."""
@@ -117,15 +122,9 @@ class PatternModel:
         draws = Draws(seed, _stream(3, 0))
         while True:
             sizes = low + draws.below(high - low + 1, self.patterns)
-            if (
-                self.mean_size is None
-                or abs(int(sizes.sum()) - round(self.patterns * self.mean_size)) * 10 <= self.patterns
-            ):
-                return [self._pattern(draws, int(size)) for size in sizes]
-
-    def _pattern(self, draws: Draws, size: int) -> Pattern:
-        adjacency = _symmetric(draws.levels(size * size).reshape(size, size) < coin_threshold(DENSITY))
-        return Pattern(adjacency, draws.below(SIGNALS, size))
+            off = 0 if self.mean_size is None else int(sizes.sum()) - round(self.patterns * self.mean_size)
+            if 10 * abs(off) <= self.patterns:
+                return [_draw_pattern(draws, int(size)) for size in sizes]
 
     def draw(self, draws: Draws, pattern: Pattern) -> Graph:
         """One graph. Levels are independent, so they are drawn in the final node order instead of being shuffled."""

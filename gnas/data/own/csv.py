@@ -123,15 +123,6 @@ class Table:
             raise InputError(f"{self.place(row)}: column {name!r} holds {values[row].decode()!r}; numbers are needed")
         return np.where(filled, values.astype(np.float64), np.nan)
 
-    def is_binary(self, name: str) -> bool:
-        """Whether a column holds 0, 1 and blanks alone."""
-        values, filled = self.values(name, allow_text=True)
-        return values.dtype.kind != "S" and bool(filled.any()) and bool(np.isin(values[filled], (0, 1)).all())
-
-    def is_text(self, name: str) -> bool:
-        """Whether some cell of a column holds no number."""
-        return self.values(name, allow_text=True)[0].dtype.kind == "S"
-
     def _check_all_text(self, name: str) -> None:
         # Otherwise one typing error would silently turn a column of numbers into a column of categories.
         cells = self.columns[name].tolist()

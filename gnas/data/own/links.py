@@ -49,7 +49,8 @@ def prepare_links(raw: RawGraphs, options: LoadOptions) -> RawGraphs:
 def is_undirected(raw: RawGraphs) -> bool:
     """Whether every edge has its reverse; then pairs have no order."""
     ends = raw.flat_edges()
-    return bool(np.array_equal(*(np.unique(_keys(raw, both, False)) for both in (ends, ends[::-1]))))
+    there, back = (np.unique(_keys(raw, both, False)) for both in (ends, ends[::-1]))
+    return bool(np.array_equal(there, back))
 
 
 def _pairs_of_edges(raw: RawGraphs, options: LoadOptions, undirected: bool) -> RawGraphs:

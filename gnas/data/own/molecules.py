@@ -20,7 +20,7 @@ from gnas.data.atoms import (
     join_tables,
     parse_canonical,
 )
-from gnas.data.cache import cached_by_texts, compute_in_parts
+from gnas.data.cache import compute_by_texts
 from gnas.data.encoding import RDKIT, Array, Column, Place, format_list
 from gnas.data.own.csv import Table, read_csv, read_sdf, to_cells
 from gnas.data.own.options import ReadOptions
@@ -146,9 +146,10 @@ def _targets(table: Table, column: str, options: ReadOptions) -> list[str]:
 
 def _find_labels(table: Table, columns: Sequence[str]) -> list[str]:
     """Several columns of 0, 1 and blanks, if no other column holds numbers that could be the target."""
-    labels = [c for c in columns if table.is_binary(c)]
-    others = [c for c in columns if c not in labels]
-    return labels if len(labels) > 1 and all(table.is_text(c) for c in others) else []
+    read = {name: table.values(name, allow_text=True) for name in columns}
+    numbers = {name: values[filled] for name, (values, filled) in read.items() if values.dtype.kind != "S"}
+    labels = [name for name, known in numbers.items() if len(known) and np.isin(known, (0, 1)).all()]
+    return labels if len(labels) > 1 and len(labels) == len(numbers) else []
 
 
 def _explain_column(table: Table, column: str) -> tuple[str, ...]:
@@ -218,11 +219,10 @@ def _featurise(texts: Sequence[str]) -> AtomTable:
 
     key = {"content": "atoms", "version": 1, "rdkit": rdkit.__version__}
 
-    def make() -> dict[str, Array]:
-        parts = compute_in_parts(describe_atoms, texts, FEWEST)
+    def join(parts: list[Mapping[str, Array]]) -> dict[str, Array]:
         return dict(vars(join_tables([AtomTable(**part) for part in parts])))
 
-    return AtomTable(**cached_by_texts("molecules", key, texts, make))
+    return AtomTable(**compute_by_texts("molecules", key, texts, describe_atoms, FEWEST, join))
 
 
 def describe_atoms(texts: Sequence[str]) -> dict[str, Array]:
@@ -305,14 +305,10 @@ def compute_descriptors(texts: Sequence[str]) -> dict[str, Array]:
     names = [name for name, _ in list_descriptors()]
     key = {"content": "descriptors", "version": 1, "rdkit": rdkit.__version__, "names": names}
 
-    def make() -> dict[str, Array]:
-        return {
-            "values": np.concatenate(
-                [part["values"] for part in compute_in_parts(describe_molecules, texts, FEWEST_DESCRIBED)]
-            )
-        }
+    def join(parts: list[Mapping[str, Array]]) -> dict[str, Array]:
+        return {"values": np.concatenate([part["values"] for part in parts])}
 
-    found = cached_by_texts("molecules", key, texts, make)["values"]
+    found = compute_by_texts("molecules", key, texts, describe_molecules, FEWEST_DESCRIBED, join)["values"]
     return {f"{RDKIT}{name}": found[:, i] for i, name in enumerate(names)}
 
 

@@ -172,10 +172,13 @@ class _Graphs:
                 raise InputError(f"{self.place(i)}: {name} holds {matrix.dtype.name}, unlike {self.place(0)}")
         return np.concatenate(matrices)
 
-    def columns(self, name: str, arrays: Sequence[Array] | None) -> dict[str, Array]:
-        """The rows of all graphs, by column name."""
-        matrix = None if arrays is None else self.stack(name, arrays)
-        return {} if matrix is None or not matrix.shape[1] else name_columns(name, matrix)
+    def columns(self, attributes: Mapping[str, Sequence[Array] | None]) -> dict[str, Array]:
+        """The rows of all graphs, by column name; None and arrays without columns are left out."""
+        found: dict[str, Array] = {}
+        for name, arrays in attributes.items():
+            matrix = self.stack(name, arrays) if arrays is not None else None
+            found |= name_columns(name, matrix) if matrix is not None and matrix.shape[1] else {}
+        return found
 
     def graph_attribute(self, name: str) -> Array:
         """One row for each graph."""
@@ -227,8 +230,8 @@ def read_pyg(items: Sequence[Data], place: Place, options: ReadOptions) -> RawGr
         node_counts=of_nodes,
         edge_counts=of_edges,
         edge_index=np.concatenate(edges, axis=1),
-        nodes={key: column for name, rows in nodes.items() for key, column in graphs.columns(name, rows).items()},
-        edges={key: column for name, rows in more.items() for key, column in graphs.columns(name, rows).items()},
+        nodes=graphs.columns(nodes),
+        edges=graphs.columns(more),
         level=level,
         pos=None if pos is None else graphs.stack("pos", pos),
         **rest,
@@ -345,7 +348,7 @@ def _targets(
     rows = [v.reshape(1, -1) if level == "graph" else as_matrix(v) for v in values]
     if level != "graph":
         graphs.check_lengths(name, rows, counts, level)
-    found = graphs.columns(name, rows)
+    found = graphs.columns({name: rows})
     if not found:
         raise InputError(f"{graphs.place(0)}: {name} is empty")
     if not options.target or options.target == (name,):

@@ -157,11 +157,13 @@ def note_odd_edges(raw: RawGraphs) -> tuple[str, ...]:
     if not len(source):
         return ("no graph has an edge",)
     total = int(raw.node_counts.sum())
-    distinct = np.unique(source * total + target)
-    loops, repeats = int((source == target).sum()), len(source) - len(distinct)
+    keys = np.sort(source * total + target)
+    distinct = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
+    loops, repeats = int((source == target).sum()), len(keys) - len(distinct)
     source, target = distinct // total, distinct % total
     reverse = (target * total + source)[source != target]
-    alone = len(reverse) - int(np.isin(reverse, distinct, assume_unique=True).sum())
+    at = np.minimum(np.searchsorted(distinct, reverse), len(distinct) - 1)  # np.isin takes twice as long
+    alone = int((distinct[at] != reverse).sum())
     notes = [format_count(loops, "self-loop")] if loops else []
     if repeats:
         notes.append(f"{format_count(repeats, 'repeated edge')}: each one counts")
