@@ -102,7 +102,8 @@ class Pattern:
     signal: Array
 
 
-def _draw_pattern(draws: Draws, size: int) -> Pattern:
+def draw_pattern(draws: Draws, size: int) -> Pattern:
+    """A pattern of so many nodes."""
     adjacency = _symmetric(draws.levels(size * size).reshape(size, size) < coin_threshold(DENSITY))
     return Pattern(adjacency, draws.below(SIGNALS, size))
 
@@ -124,7 +125,7 @@ class PatternModel:
             sizes = low + draws.below(high - low + 1, self.patterns)
             off = 0 if self.mean_size is None else int(sizes.sum()) - round(self.patterns * self.mean_size)
             if 10 * abs(off) <= self.patterns:
-                return [_draw_pattern(draws, int(size)) for size in sizes]
+                return [draw_pattern(draws, int(size)) for size in sizes]
 
     def draw(self, draws: Draws, pattern: Pattern) -> Graph:
         """One graph. Levels are independent, so they are drawn in the final node order instead of being shuffled."""
