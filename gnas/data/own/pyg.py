@@ -20,9 +20,9 @@ from gnas.data.own.networkx import is_networkx
 from gnas.data.own.options import ReadOptions
 from gnas.data.own.raw import (
     SPLIT_CODES,
+    GraphObjects,
     RawGraphs,
     as_matrix,
-    name_columns,
     name_graph,
     name_matrix,
     place_within,
@@ -129,70 +129,13 @@ def read_indices(raw: RawGraphs, indices: Mapping[str, Any]) -> RawGraphs:
 # -- PyG objects -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Graphs:
-    """PyG objects, and their attributes as arrays."""
-
-    items: Sequence[Data]
-    place: Place
-
-    def gather(self, name: str, rows: Array | None = None, any_shape: bool = False) -> list[Array] | None:
-        """One attribute of every graph, or None if no graph has it. Graphs with no ``rows`` may leave it out."""
-        values = [graph.get(name) for graph in self.items]
-        first = next((i for i, value in enumerate(values) if value is not None), None)
-        if first is None:
-            return None
-        example = to_array(values[first], name, self.place(first))
-        arrays = []
-        for i, value in enumerate(values):
-            if value is None and (rows is None or rows[i]):
-                raise InputError(f"{self.place(i)}: no {name}, which {self.place(first)} has")
-            array = example[:0] if value is None else to_array(value, name, self.place(i))
-            if array.ndim > 2 and not any_shape:
-                raise InputError(f"{self.place(i)}: {name} has {array.ndim} dimensions; [rows, columns] is needed")
-            arrays.append(array)
-        return arrays
-
-    def check_lengths(self, name: str, arrays: Sequence[Array] | None, counts: Mapping[str, Array], level: str) -> None:
-        """An error unless every graph has one row for each of its nodes, edges or pairs."""
-        for i, array in enumerate(arrays or ()):
-            rows = len(array) if array.ndim else 1
-            if rows != counts[level][i]:
-                what = f"{name} has {rows} rows, but the graph has {counts[level][i]} {level}s"
-                raise InputError(f"{self.place(i)}: {what}")
-
-    def stack(self, name: str, arrays: Sequence[Array]) -> Array:
-        """The rows of all graphs one after another; every graph must have as many columns as the first."""
-        first, *_ = matrices = [as_matrix(a) for a in arrays]
-        for i, matrix in enumerate(matrices):
-            if matrix.shape[1] != first.shape[1]:
-                what = f"{name} has {matrix.shape[1]} columns, but {self.place(0)} has {first.shape[1]}"
-                raise InputError(f"{self.place(i)}: {what}")
-            if (matrix.dtype.kind == "S") != (first.dtype.kind == "S"):
-                raise InputError(f"{self.place(i)}: {name} holds {matrix.dtype.name}, unlike {self.place(0)}")
-        return np.concatenate(matrices)
-
-    def columns(self, attributes: Mapping[str, Sequence[Array] | None]) -> dict[str, Array]:
-        """The rows of all graphs, by column name; None and arrays without columns are left out."""
-        found: dict[str, Array] = {}
-        for name, arrays in attributes.items():
-            matrix = self.stack(name, arrays) if arrays is not None else None
-            found |= name_columns(name, matrix) if matrix is not None and matrix.shape[1] else {}
-        return found
-
-    def graph_attribute(self, name: str) -> Array:
-        """One row for each graph."""
-        arrays = self.gather(name, any_shape=True) or []
-        return self.stack(name, [array.reshape(1, -1) for array in arrays])
-
-
 Masks = list[list[Array]] | None  # train, val and test masks of every graph
 
 
 def read_pyg(items: Sequence[Data], place: Place, options: ReadOptions) -> RawGraphs:
     """Read ``Data`` objects; the target is the attribute ``y`` unless ``options`` name it."""
     _check_kinds(items, place)
-    graphs = _Graphs(items, place)
+    graphs = GraphObjects(items, place)
     edges = [_edges(one, place(i)) for i, one in enumerate(items)]
     of_edges = np.array([ends.shape[1] for ends in edges])
     named = {*options.target, *options.reserved, *options.graph_features}
@@ -289,7 +232,7 @@ def _num_nodes(graph: Data, edges: Array, where: str) -> int:
     return count
 
 
-def _masks(graphs: _Graphs) -> tuple[Masks, tuple[str, ...]]:
+def _masks(graphs: GraphObjects) -> tuple[Masks, tuple[str, ...]]:
     """The masks, or None if there are none, and a note if they have several columns."""
     have = {name: graphs.gather(name) for name in MASKS}
     missing = [name for name, values in have.items() if values is None]
@@ -336,7 +279,7 @@ def _level(
 
 
 def _targets(
-    graphs: _Graphs,
+    graphs: GraphObjects,
     name: str,
     values: list[Array] | None,
     level: str,
@@ -371,7 +314,7 @@ def _labelled(targets: Mapping[str, Array], types: Any) -> Array | None:
 
 
 def _splits(
-    graphs: _Graphs, by_masks: Array | None, level: str, counts: Mapping[str, Array], options: ReadOptions
+    graphs: GraphObjects, by_masks: Array | None, level: str, counts: Mapping[str, Array], options: ReadOptions
 ) -> dict[str, Any]:
     """Splits from masks or from a named attribute, and groups: one per graph, or one per node or edge."""
     found: dict[str, Any] = {"row_split": by_masks}
@@ -392,7 +335,7 @@ def _splits(
     return found
 
 
-def _codes(graphs: _Graphs, masks: Masks, counts: Mapping[str, Array], level: str) -> Array | None:
+def _codes(graphs: GraphObjects, masks: Masks, counts: Mapping[str, Array], level: str) -> Array | None:
     """Masks as one code per row; a row may belong to one split only."""
     if masks is None or level == "graph":
         return None
@@ -406,7 +349,7 @@ def _codes(graphs: _Graphs, masks: Masks, counts: Mapping[str, Array], level: st
     return np.where(flat.any(axis=0), flat.argmax(axis=0), -1).astype(np.int8)
 
 
-def _read_pairs(graphs: _Graphs) -> dict[str, Any]:
+def _read_pairs(graphs: GraphObjects) -> dict[str, Any]:
     """Pairs of nodes and, where they are known, their labels: 1 for a link, 0 for none."""
     place = graphs.place
     if any(graph.get("pos_edge_label_index") is not None for graph in graphs.items):

@@ -249,6 +249,63 @@ def as_matrix(array: Array) -> Array:
     return array.reshape(len(array), math.prod(array.shape[1:])) if array.ndim else array.reshape(1, 1)
 
 
+@dataclass(frozen=True)
+class GraphObjects:
+    """PyG objects, and their attributes as arrays."""
+
+    items: Sequence[Any]
+    place: Place
+
+    def gather(self, name: str, rows: Array | None = None, any_shape: bool = False) -> list[Array] | None:
+        """One attribute of every graph, or None if no graph has it. Graphs with no ``rows`` may leave it out."""
+        values = [graph.get(name) for graph in self.items]
+        first = next((i for i, value in enumerate(values) if value is not None), None)
+        if first is None:
+            return None
+        example = to_array(values[first], name, self.place(first))
+        arrays = []
+        for i, value in enumerate(values):
+            if value is None and (rows is None or rows[i]):
+                raise InputError(f"{self.place(i)}: no {name}, which {self.place(first)} has")
+            array = example[:0] if value is None else to_array(value, name, self.place(i))
+            if array.ndim > 2 and not any_shape:
+                raise InputError(f"{self.place(i)}: {name} has {array.ndim} dimensions; [rows, columns] is needed")
+            arrays.append(array)
+        return arrays
+
+    def check_lengths(self, name: str, arrays: Sequence[Array] | None, counts: Mapping[str, Array], level: str) -> None:
+        """An error unless every graph has one row for each of its nodes, edges or pairs."""
+        for i, array in enumerate(arrays or ()):
+            rows = len(array) if array.ndim else 1
+            if rows != counts[level][i]:
+                what = f"{name} has {rows} rows, but the graph has {counts[level][i]} {level}s"
+                raise InputError(f"{self.place(i)}: {what}")
+
+    def stack(self, name: str, arrays: Sequence[Array]) -> Array:
+        """The rows of all graphs one after another; every graph must have as many columns as the first."""
+        first, *_ = matrices = [as_matrix(a) for a in arrays]
+        for i, matrix in enumerate(matrices):
+            if matrix.shape[1] != first.shape[1]:
+                what = f"{name} has {matrix.shape[1]} columns, but {self.place(0)} has {first.shape[1]}"
+                raise InputError(f"{self.place(i)}: {what}")
+            if (matrix.dtype.kind == "S") != (first.dtype.kind == "S"):
+                raise InputError(f"{self.place(i)}: {name} holds {matrix.dtype.name}, unlike {self.place(0)}")
+        return np.concatenate(matrices)
+
+    def columns(self, attributes: Mapping[str, Sequence[Array] | None]) -> dict[str, Array]:
+        """The rows of all graphs, by column name; None and arrays without columns are left out."""
+        found: dict[str, Array] = {}
+        for name, arrays in attributes.items():
+            matrix = self.stack(name, arrays) if arrays is not None else None
+            found |= name_columns(name, matrix) if matrix is not None and matrix.shape[1] else {}
+        return found
+
+    def graph_attribute(self, name: str) -> Array:
+        """One row for each graph."""
+        arrays = self.gather(name, any_shape=True) or []
+        return self.stack(name, [array.reshape(1, -1) for array in arrays])
+
+
 def read_graph_attributes(
     attributes: Sequence[str], read: Callable[[str], Array], place: Place, options: ReadOptions
 ) -> dict[str, Array]:

@@ -11,8 +11,7 @@ from torch_geometric.data import Data
 
 from gnas.data import load
 from gnas.data.atoms import ATOM_COLUMNS, BOND_COLUMNS, parse_canonical
-from gnas.data.own.load import encode_graphs, load_own
-from gnas.data.own.molecules import as_table
+from gnas.data.own.load import as_table, encode_graphs, load_own
 
 
 def test_molecules_from_smiles(tmp_path):
