@@ -30,7 +30,7 @@ from gnas.cost import Machine, Workload, find_machine, name_hardware
 from gnas.data.benchmarks import PUBLISHED, find_facts
 from gnas.files import read_config, read_json
 from gnas.paper.archive import unpack_archive
-from gnas.paper.published import DATASETS
+from gnas.paper.runs import DATASETS
 from gnas.run.settings import Settings
 from gnas.strategies import SingleLevel
 from gnas.workflow import train_config

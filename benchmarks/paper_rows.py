@@ -17,9 +17,8 @@ from pathlib import Path
 
 from gnas.model.metrics import decimals, higher_is_better
 from gnas.paper import Request, Results
-from gnas.paper.catalogue import train_run
+from gnas.paper.catalogue import TITLES, Entry, read_published, train_run
 from gnas.paper.lines import choose_network, count_printed_digits, list_eligible_networks
-from gnas.paper.published import TITLES, Entry, read_published
 from gnas.paper.results import TrainedNetwork
 from gnas.paper.runs import SEEDS
 from gnas.run.settings import find_setting

@@ -15,7 +15,7 @@ from relations_report import Row
 from rows import RESULTS, read
 
 from gnas.files import write_atomic
-from gnas.paper.published import METRICS, TITLES
+from gnas.paper.catalogue import METRICS, TITLES
 from gnas.report.axes import add_legend, line_style, new_figure, save_plot, set_heading, use_log_axis
 from gnas.report.palette import FAINT, INK, LIGHT, SERIES
 

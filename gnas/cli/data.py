@@ -14,8 +14,7 @@ from gnas.cli.report import refuse_existing
 from gnas.cli.screen import Screen
 from gnas.cli.settings import data_options, resolve_settings, usual_preset
 from gnas.data import load
-from gnas.data.benchmarks import PUBLISHED, find_facts, list_benchmarks, prepare_benchmark
-from gnas.data.benchmarks.facts import check_benchmark
+from gnas.data.benchmarks import PUBLISHED, check_benchmark, find_facts, list_benchmarks, prepare_benchmark
 from gnas.data.describe import describe_benchmark
 from gnas.data.storage import check_file_name, save_benchmark
 from gnas.distributed import available_cores

@@ -139,15 +139,12 @@ _DERIVED = ("rows", "node_pe", "edge_pe", "absent")  # where graphs came from; w
 
 def _counted_fields(value: Any) -> list[Field[Any]]:
     first = _FIRST.get(type(value), "").split()
-    return [
-        f
-        for f in fields(value)
-        if f.name in first or (f.name not in _DERIVED and not _is_default(f, getattr(value, f.name)))
-    ]
 
+    def is_set(one: Field[Any]) -> bool:
+        content = getattr(value, one.name)
+        return one.name not in _DERIVED and (isinstance(content, Tensor) or content != one.default)
 
-def _is_default(one: Field[Any], value: Any) -> bool:
-    return not isinstance(value, Tensor) and bool(value == one.default)
+    return [one for one in fields(value) if one.name in first or is_set(one)]
 
 
 def _describe_value(value: Any) -> Any:

@@ -188,15 +188,12 @@ class Encoding:
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Encoding:
         """The inverse of ``to_dict``; an error for anything else."""
+        older = {"requested": values.get("asked", ()), "graphs": (), "smiles": ""}  # what older files lack
+        readers: dict[str, Any] = dict.fromkeys(("targets", "labels", "requested", "reasons"), str)
+        readers |= {"nodes": _read_column, "edges": _read_column, "graphs": _read_feature}
         try:
-            older = {"requested": values.get("asked", ()), "graphs": (), "smiles": ""}  # what older files lack
-            values = {**older, **values}
-            content = {f.name: values[f.name] for f in fields(Encoding)}
-            for name in ("nodes", "edges"):
-                content[name] = tuple(_read_column(c) for c in content[name])
-            for name in ("targets", "labels", "requested", "reasons"):
-                content[name] = tuple(str(v) for v in content[name])
-            content["graphs"] = tuple(_read_feature(f) for f in content["graphs"])
+            content = {f.name: {**older, **values}[f.name] for f in fields(Encoding)}
+            content |= {name: tuple(map(read, content[name])) for name, read in readers.items()}
             content["smiles"] = str(content["smiles"])
             choose(content["source"], SOURCES, "encoding source")
             return Encoding(**content)
@@ -207,27 +204,25 @@ class Encoding:
 
 
 def _read_column(values: Mapping[str, Any]) -> Column:
-    entries = tuple(values["values"])
+    name, entries, absent = str(values["name"]), tuple(values["values"]), tuple(values.get("absent", ()))
     if not (all(type(v) is str for v in entries) or all(type(v) is int and abs(v) < 2**63 for v in entries)):
-        raise InputError(f"column {values['name']!r}: values must be all texts or all whole numbers")
-    other, center, scale = (
-        bool(values.get("other", False)),
-        float(values.get("center", 0)),
-        float(values.get("scale", 1)),
-    )
-    absent = tuple(values.get("absent", ()))
+        raise InputError(f"column {name!r}: values must be all texts or all whole numbers")
     if not all(type(v) is int and 0 <= v < 2**31 for v in absent):
-        raise InputError(f"column {values['name']!r}: absent must be categories")
-    if not (np.isfinite(center) and 0 < scale < np.inf):
-        raise InputError(f"column {values['name']!r}: center and scale must be finite numbers, scale above 0")
-    return Column(str(values["name"]), str(values["kind"]), int(values["size"]), entries, other, center, scale, absent)
+        raise InputError(f"column {name!r}: absent must be categories")
+    center, scale = _read_moments(values, f"column {name!r}")
+    other = bool(values.get("other", False))
+    return Column(name, str(values["kind"]), int(values["size"]), entries, other, center, scale, absent)
 
 
 def _read_feature(values: Mapping[str, Any]) -> Feature:
-    feature = Feature(str(values["name"]), float(values["center"]), float(values["scale"]))
-    if not (np.isfinite(feature.center) and 0 < feature.scale < np.inf):
-        raise InputError(f"feature {feature.name!r}: center and scale must be finite numbers, scale above 0")
-    return feature
+    return Feature(str(values["name"]), *_read_moments(values, f"feature {str(values['name'])!r}"))
+
+
+def _read_moments(values: Mapping[str, Any], what: str) -> tuple[float, float]:
+    center, scale = float(values.get("center", 0)), float(values.get("scale", 1))
+    if not (np.isfinite(center) and 0 < scale < np.inf):
+        raise InputError(f"{what}: center and scale must be finite numbers, scale above 0")
+    return center, scale
 
 
 def read_columns(columns: Sequence[Column], table: Mapping[str, Array], place: Place) -> Array:

@@ -20,11 +20,7 @@ from gnas.model.encodings import DENSE_NODES, check_sizes, fill_encodings, walks
 from gnas.model.structure import AUTO, MEASURES, NONE, compute_moments, find_varying, parse_measures
 from gnas.model.task import Task
 
-COLUMNS = {
-    "walks": 20,
-    "edge_walks": 20,
-    "laplacian": 8,
-}  # encodings of several columns, and how many if no number is set
+COLUMNS = {"walks": 20, "edge_walks": 20, "laplacian": 8}  # encodings of several columns, and how many by default
 MOST_COLUMNS = 256
 SMALL_NODES = 200  # auto: graphs of at most this many nodes have walks
 FEW_LARGE = 0.01  # auto: share of larger graphs that does not matter
@@ -118,8 +114,9 @@ def _choose(benchmark: Benchmark, encodings: Requested, structure: str | Sequenc
         return parse_encodings(encodings) or kept or choose_encodings(benchmark)
     names = parse_measures(structure)
     if AUTO in names:
+        if kept is not None:
+            return kept
         names = () if benchmark.train.sample_neighbors else find_varying(benchmark.train)
-        return kept or dataclasses.replace(own, structure=names)
     return dataclasses.replace(own, structure=names)
 
 
@@ -127,11 +124,10 @@ def _prepare_splits(benchmark: Benchmark, task: Task) -> dict[str, Any]:
     done: dict[int, GraphSet] = {}  # splits may share their graphs: they are prepared once
     splits: dict[str, Any] = {}
     for name, graphs in benchmark.splits().items():
-        bare = dataclasses.replace(graphs, node_pe=None, edge_pe=None)
-        if id(graphs.edge_index) not in done:
-            done[id(graphs.edge_index)] = prepare_encodings(bare, task)
-        found = done[id(graphs.edge_index)]
-        splits[name] = dataclasses.replace(bare, node_pe=found.node_pe, edge_pe=found.edge_pe)
+        key, bare = id(graphs.edge_index), dataclasses.replace(graphs, node_pe=None, edge_pe=None)
+        if key not in done:
+            done[key] = prepare_encodings(bare, task)
+        splits[name] = dataclasses.replace(bare, node_pe=done[key].node_pe, edge_pe=done[key].edge_pe)
     return splits
 
 
@@ -144,15 +140,15 @@ def prepare_encodings(graphs: GraphSet, task: Task) -> GraphSet:
     if _count_work(nodes, edges, task) < CACHE_WORK:
         return fill_encodings(graphs, task)
 
-    def make() -> dict[str, Tensor]:
+    def make() -> dict[str, Any]:
         found = fill_encodings(graphs, task)
         pairs = (("node_pe", found.node_pe), ("edge_pe", found.edge_pe))
-        return {name: value for name, value in pairs if value is not None}
+        return {name: value.numpy() for name, value in pairs if value is not None}
 
-    arrays = cached_arrays(
-        "encodings", _key(graphs, task), lambda: {name: value.numpy() for name, value in make().items()}
-    )
-    return dataclasses.replace(graphs, **{name: torch.from_numpy(array) for name, array in arrays.items()})  # type: ignore[arg-type]
+    arrays: dict[str, Any] = {
+        n: torch.from_numpy(a) for n, a in cached_arrays("encodings", _key(graphs, task), make).items()
+    }
+    return dataclasses.replace(graphs, **arrays)
 
 
 def _count_work(nodes: Tensor, edges: Tensor, task: Task) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -112,9 +113,7 @@ def group_split(groups: Sequence[str] | Array, fractions: Fractions = DEFAULT_FR
 
     The seed decides the order of groups of one size; with three groups or more no split is empty.
     """
-    _, group, counts = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
-    shuffled = _random(seed).permutation(len(counts))
-    order = shuffled[np.argsort(-counts[shuffled], kind="stable")]
+    group, counts, order = _largest_first(groups, _random(seed))
     code, room = np.empty(len(counts), np.int8), np.array(split_sizes(len(group), fractions))
     used: set[int] = set()
     for left, one in zip(range(len(order), 0, -1), order.tolist(), strict=True):
@@ -123,7 +122,14 @@ def group_split(groups: Sequence[str] | Array, fractions: Fractions = DEFAULT_FR
         code[one] = empty[0] if left <= len(empty) else fits[0] if fits else room.argmax()
         room[code[one]] -= counts[one]
         used.add(int(code[one]))
-    return code[group.reshape(-1)]
+    return code[group]
+
+
+def _largest_first(groups: Sequence[str] | Array, random: np.random.RandomState) -> tuple[Array, Array, Array]:
+    """The group of each row as a number, their sizes, and the groups from the largest; equal ones in random order."""
+    _, group, counts = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
+    shuffled = random.permutation(len(counts))
+    return group.reshape(-1), counts, shuffled[np.argsort(-counts[shuffled], kind="stable")]
 
 
 # -- k folds -------------------------------------------------------------------------------------------------------
@@ -176,8 +182,13 @@ def assign_folds(
         raise InputError(
             f"{folds} folds need at least {folds} {'rows' if groups is None else 'groups'}; there are {units}"
         )
-    if groups is not None:
-        return _assign_groups(groups, folds, random)
+    if groups is not None:  # the largest group first, each to the fold with the fewest rows
+        group, counts, largest_first = _largest_first(groups, random)
+        size, fold_of = np.zeros(folds, np.int64), np.empty(len(counts), np.int64)
+        for one in largest_first.tolist():
+            fold_of[one] = size.argmin()
+            size[fold_of[one]] += counts[one]
+        return fold_of[group]
     order = random.permutation(count)
     if strata is not None:
         order = order[np.argsort(strata[order], kind="stable")]
@@ -186,32 +197,25 @@ def assign_folds(
     return number
 
 
-def _assign_groups(groups: Array, folds: int, random: np.random.RandomState) -> Array:
-    """The largest group first, each to the fold with the fewest rows."""
-    _, group, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    shuffled = random.permutation(len(counts))
-    size, fold_of = np.zeros(folds, np.int64), np.empty(len(counts), np.int64)
-    for one in shuffled[np.argsort(-counts[shuffled], kind="stable")].tolist():
-        fold_of[one] = size.argmin()
-        size[fold_of[one]] += counts[one]
-    return fold_of[group.reshape(-1)]
-
-
 def check_folds(folds: int | None, fold: int) -> None:
     """An error unless ``fold`` is one of at least two ``folds``, or there are none."""
     if folds is None and fold == 1:
         return
-    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= MOST_FOLDS:
+    if not _is_whole(folds, 2, MOST_FOLDS):
         raise InputError(f"folds is {folds!r}; it must be a whole number from 2 to {MOST_FOLDS}")
-    if isinstance(fold, bool) or not isinstance(fold, int) or not 1 <= fold <= folds:
+    if not _is_whole(fold, 1, folds or 0):
         raise InputError(f"fold is {fold!r}; it must be a whole number from 1 to {folds}")
 
 
 def check_seed(seed: int) -> int:
     """A seed that numpy accepts."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+    if not _is_whole(seed, 0, 2**32 - 1):
         raise InputError(f"seed {seed!r} must be a whole number from 0 to 2**32 - 1")
     return int(seed)
+
+
+def _is_whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(low <= value <= high)
 
 
 def _random(seed: int, *more: int) -> np.random.RandomState:

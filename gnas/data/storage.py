@@ -20,9 +20,8 @@ import torch
 from torch import Tensor
 
 from gnas.data.benchmark import ALL, PATIENCE, SPLIT_NAMES, Benchmark
-from gnas.data.checks import check_encoding, check_graph_set, check_splits, check_task
+from gnas.data.checks import check_encoding, check_graph_set, check_memory, check_splits, check_task
 from gnas.data.encoding import Array, Encoding
-from gnas.data.limits import check_memory
 from gnas.errors import InputError
 from gnas.files import open_regular
 from gnas.graph import GraphSet
@@ -214,26 +213,27 @@ BUNDLE = {"format": "gnas-bundle", "version": 1}
 DTYPES = tuple(np.dtype(d) for d in ("?", "u1", "i1", "u2", "i2", "u4", "i4", "i8", "f2", "f4", "f8"))
 
 
-def read_npz(path: Path) -> dict[str, Array]:
-    """All arrays of an ``.npz`` file, without pickles."""
+def read_npz(path: Path, texts: bool = True) -> dict[str, Array]:
+    """All arrays of an ``.npz`` file, without pickles. A compressed member can unfold a thousandfold: the sizes are checked
+    before any is read."""
     try:
-        return _read_members(path, texts=True)
+        with os.fdopen(open_regular(path), "rb") as file, zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            check_memory(sum(m.file_size for m in members), path.stat().st_size, "its arrays")
+            read = {m.filename: _read_member(archive.read(m), repr(m.filename), texts) for m in members}
     except Exception as error:  # zipfile, zlib and numpy answer damage with a dozen kinds of errors
-        raise BrokenFile(f"{path} cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from None
+        reason = " ".join(str(getattr(error, "strerror", None) or error).split()) or type(error).__name__
+        raise BrokenFile(f"{path} cannot be read: {reason}") from None
+    return {name.removesuffix(".npy"): array for name, array in read.items()}
 
 
 def _read_bundle(path: Path) -> tuple[Any, dict[str, Tensor]]:
     """The description and the tensors of a benchmark that an earlier version packed as ``.npz``."""
     where = path.name
     try:
-        arrays = _read_members(path)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
-    except OSError as error:
-        raise InputError(f"{where}: cannot be read ({error.strerror or 'damaged'})") from None
-    except Exception as error:  # as above
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{where}: not a complete .npz file ({reason})") from None
+        arrays = read_npz(path, texts=False)
+    except BrokenFile as error:
+        raise InputError(error) from None
     meta = arrays.pop("meta", None)
     if meta is None:
         raise InputError(f"{where}: no 'meta' array; not a benchmark packed by gnas (make one with gnas data pack)")
@@ -245,15 +245,6 @@ def _read_bundle(path: Path) -> tuple[Any, dict[str, Tensor]]:
 
     about.setdefault("patience", find_patience(str(about.get("name"))))  # first kept by the next version
     return about, {name: torch.from_numpy(array) for name, array in arrays.items()}
-
-
-def _read_members(path: Path, texts: bool = False) -> dict[str, Array]:
-    """The arrays of an archive. A compressed member can unfold a thousandfold: the sizes are checked before any is read."""
-    with os.fdopen(open_regular(path), "rb") as file, zipfile.ZipFile(file) as archive:
-        members = archive.infolist()
-        check_memory(sum(m.file_size for m in members), path.stat().st_size, "its arrays")
-        read = {m.filename: _read_member(archive.read(m), repr(m.filename), texts) for m in members}
-    return {name.removesuffix(".npy"): array for name, array in read.items()}
 
 
 def _read_member(data: bytes, name: str, texts: bool) -> Array:

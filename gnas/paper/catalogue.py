@@ -1,14 +1,17 @@
-"""The paper's tables and figures as data: the title of each, and the runs it needs."""
+"""The paper's tables and figures as data: the lines that it prints, the title of each item, and the runs it needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import csv
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 
 from gnas.errors import InputError, choose
 from gnas.model.baselines import budget_for
-from gnas.paper.published import DATASETS, HAND_MADE, Entry, read_published
 from gnas.paper.runs import (
+    DATASETS,
     NO_CHANGES,
     PAPER,
     Changes,
@@ -20,6 +23,61 @@ from gnas.paper.runs import (
     StrategiesRun,
     TrainRun,
 )
+
+FILE = Path(__file__).with_name("published.csv")
+HAND_MADE = ("mlp", "gcn", "gin", "graphsage", "gat", "gatedgcn", "monet")
+TITLES = {
+    "mlp": "MLP",
+    "gcn": "GCN",
+    "gin": "GIN",
+    "graphsage": "GraphSage",
+    "gat": "GAT",
+    "gatedgcn": "GatedGCN",
+    "monet": "MoNet",
+    "graphnas": "GraphNAS",
+    "gnas": "GNAS",
+    "algorithm-1": "GNAS, Algorithm 1",
+    **{name: name.upper() for name in DATASETS},
+}
+METRICS = (
+    dict.fromkeys(DATASETS, "accuracy") | {"zinc": "mae"} | dict.fromkeys(("pattern", "cluster"), "class_accuracy")
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a table. ``budget`` is the paper's number of weights; searched networks of ours have no more."""
+
+    table: str
+    dataset: str
+    model: str
+    depth: int
+    budget: int
+    metric: float | None = None
+    std: float | None = None
+    train_metric: float | None = None
+    search_hours: float | None = None
+    train_hours: float | None = None
+
+    @property
+    def metric_name(self) -> str:
+        return METRICS[self.dataset]
+
+
+@cache
+def read_published() -> tuple[Entry, ...]:
+    """The lines of all tables, in the order of the paper."""
+    with open(FILE, newline="", encoding="utf-8") as file:
+        return tuple(_parse_entry(row) for row in csv.DictReader(file))
+
+
+def _parse_entry(row: dict[str, str]) -> Entry:
+    figures = {name: float(row[name]) if row[name] else None for name in list(row)[5:]}
+    budget = round(float(row["millions"]) * 1e6)
+    return Entry(row["table"], row["dataset"], row["model"], int(row["depth"]), budget, **figures)
+
+
+# -- what is requested -----------------------------------------------------------------------------------------------
 
 METHODS = ("gnas", *HAND_MADE, "graphnas")  # in the order of the runs: the paper's own first
 STRATEGIES = ("single-level", "darts1", "random", "evolution", "graphnas")
@@ -138,8 +196,9 @@ def list_item_runs(item: str, request: Request) -> Iterator[PaperRun]:
             yield strategies_run(request)
     elif item in ENTRIES:
         for entry in sorted(list_entries(item, request), key=_order):
-            seeds = range(request.searches if entry.model == "gnas" else 1)
-            yield from _with_needs(train_run(entry, request, seed) for seed in seeds)
+            for seed in range(request.searches if entry.model == "gnas" else 1):
+                run = train_run(entry, request, seed)
+                yield from (run,) if run.of is None else (run.of, run)
     else:
         strategies = ("single-level", "darts1") if item == "figure-collapse" else ("single-level",)
         for name in DATASETS:
@@ -152,12 +211,9 @@ def strategies_run(request: Request) -> StrategiesRun:
     return StrategiesRun(request.scale.sources["zinc"], request.scale.depth(SEARCHED_DEPTH), STRATEGIES, request.scale)
 
 
-def search_run(
-    dataset: str, request: Request, strategy: str = "single-level", depth: int = SEARCHED_DEPTH
-) -> SearchRun:
-    return SearchRun(
-        request.scale.sources[dataset], request.scale.depth(depth), strategy, 0, 0, request.scale, request.changes
-    )
+def search_run(dataset: str, request: Request, strategy: str = "single-level") -> SearchRun:
+    scale = request.scale
+    return SearchRun(scale.sources[dataset], scale.depth(SEARCHED_DEPTH), strategy, 0, 0, scale, request.changes)
 
 
 def gnas_entry(dataset: str, depth: int) -> Entry:
@@ -193,10 +249,3 @@ def hand_made_run(dataset: str, model: str, depth: int, request: Request) -> Tra
 def _order(entry: Entry) -> tuple[int, int]:
     order = ("gnas", "algorithm-1", *METHODS[1:])  # the paper's own networks first
     return DATASETS.index(entry.dataset), order.index(entry.model)
-
-
-def _with_needs(lines: Iterable[TrainRun]) -> Iterator[PaperRun]:
-    for run in lines:
-        if run.of is not None:
-            yield run.of
-        yield run

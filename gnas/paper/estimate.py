@@ -45,21 +45,18 @@ class Estimator:
         """Seconds by the cost model alone."""
         if isinstance(run, DataRun):
             return LOADING
-        if isinstance(run, TrainRun):
-            settings = run.settings()
-            epochs = usual_epochs(settings, run.source.name)
-            return epochs * self._epoch(
-                "training", run.source, settings.training.batch_size, run.layers, 64, len(run.seeds)
-            )
-        if isinstance(run, StrategiesRun):
-            budget, settings = run.budget(), run.settings()
-            each = self._epoch("training", run.source, settings.training.batch_size, run.cells, settings.space.channels)
-            return budget.epochs * len(run.seeds) * len(run.strategies) * each
         search = run.search(run.start) if isinstance(run, DepthRun) else run  # Algorithm 1: its first round at least
         settings = search.settings()
+        channels, batch = settings.space.channels, settings.training.batch_size
+        if isinstance(search, TrainRun):
+            each = self._epoch("training", run.source, batch, search.layers, 64, len(search.seeds))
+            return usual_epochs(settings, run.source.name) * each
+        if isinstance(search, StrategiesRun):
+            each = self._epoch("training", run.source, batch, search.cells, channels)
+            return search.budget().epochs * len(search.seeds) * len(search.strategies) * each
         kind = "training" if search.strategy == "graphnas" else "search"
         trials = int(settings.search.options.get("trials", TRIALS)) if kind == "training" else 1
-        each = self._epoch(kind, run.source, settings.search.batch_size, settings.space.cells, settings.space.channels)
+        each = self._epoch(kind, run.source, settings.search.batch_size, settings.space.cells, channels)
         return settings.search.epochs * trials * each
 
     def _epoch(self, kind: str, source: Source, batch: int, cells: int, channels: int, seeds: int = 1) -> float:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from gnas.arch.genotype import Genotype
 from gnas.model.task import higher_is_better
-from gnas.paper.catalogue import SEARCHED_DEPTH, Request, gnas_entry, search_run, train_run
-from gnas.paper.published import DATASETS, METRICS, Entry
+from gnas.paper.catalogue import METRICS, SEARCHED_DEPTH, Entry, Request, gnas_entry, search_run, train_run
 from gnas.paper.results import Results, TrainedNetwork
-from gnas.paper.runs import TrainRun
+from gnas.paper.runs import DATASETS, TrainRun
 from gnas.run.leaderboard import describe_lag
 
 

@@ -16,17 +16,20 @@ from gnas.errors import InputError, choose
 from gnas.files import write_atomic
 from gnas.paper.catalogue import (
     FIGURES,
+    HAND_MADE,
     ITEMS,
+    TITLES,
     Request,
     hand_made_run,
     list_depth_runs,
     list_depths,
     list_entries,
     search_run,
+    train_run,
 )
-from gnas.paper.lines import make_line, select_genotypes, summarise_run
-from gnas.paper.published import DATASETS, HAND_MADE, TITLES
+from gnas.paper.lines import select_genotypes, summarise_run
 from gnas.paper.results import Results
+from gnas.paper.runs import DATASETS
 from gnas.paper.tables import PaperTable, make_tables, to_csv
 from gnas.report import plots
 from gnas.report.axes import (
@@ -109,9 +112,8 @@ def fill_page(page: Path, drawn: Sequence[DrawnItem], request: Request, results:
         count += 1
         one = items[item]
         if one.pictures:
-            one = DrawnItem(
-                item, pictures=tuple(draw_figures(item, request, results, page.parent / "images", (".svg",)))
-            )
+            pictures = draw_figures(item, request, results, page.parent / "images", (".svg",))
+            one = DrawnItem(item, pictures=tuple(pictures))
         return f"{match[1]}\n{one.to_markdown(page.parent, complete=False)}\n{match[4]}"
 
     new = MARK.sub(fill, text)
@@ -210,19 +212,16 @@ def collect_depths(request: Request, results: Results) -> tuple[dict[int, int], 
 
 def collect_curves(request: Request, results: Results) -> dict[str, dict[int, tuple[float, float]]]:
     """Test metric and its standard deviation by network and depth."""
-    curves: dict[str, dict[int, tuple[float, float]]] = {"GNAS": {}}
-    for entry in list_entries("table-zinc", request):
-        if entry.model == "gnas":
-            got = make_line(entry, request, results, {}).result
-            if got is not None:
-                curves["GNAS"][request.scale.depth(entry.depth)] = (got.mean, got.std)
+    scale = request.scale
+    entries = [entry for entry in list_entries("table-zinc", request) if entry.model == "gnas"]
+    runs = {"GNAS": {scale.depth(entry.depth): train_run(entry, request) for entry in entries}}
+    depths = sorted({*list_depths(request), *map(scale.depth, request.depths or (4, 16))})
     for model in HAND_MADE[1:]:
-        points = {}
-        for depth in sorted({*list_depths(request), *map(request.scale.depth, request.depths or (4, 16))}):
-            got, _ = summarise_run(hand_made_run("zinc", model, depth, request), "mae", results, {})
-            if got is not None:
-                points[depth] = (got.mean, got.std)
-        curves[TITLES[model]] = points
+        runs[TITLES[model]] = {depth: hand_made_run("zinc", model, depth, request) for depth in depths}
+    curves: dict[str, dict[int, tuple[float, float]]] = {}
+    for name, by_depth in runs.items():
+        found = {depth: summarise_run(run, "mae", results, {})[0] for depth, run in by_depth.items()}
+        curves[name] = {depth: (one.mean, one.std) for depth, one in found.items() if one is not None}
     return curves
 
 
@@ -230,10 +229,10 @@ def _found_panel(panel: Axes, found: Sequence[Mapping[int, int]]) -> None:
     starts = sorted(set().union(*found))
     if starts:
         panel.plot(starts, starts, color=LIGHT[FAINT], linestyle=(0, (4, 3)), linewidth=1.2)
-        looks: list[dict[str, Any]] = [line_style(SERIES[0]), line_style(SERIES[1])]
         handles: list[Any] = []
-        for depths, look in zip(found, looks, strict=True):
-            handles += panel.plot(sorted(depths), [depths[start] for start in sorted(depths)], **look, markersize=6)
+        for depths, colour in zip(found, SERIES, strict=False):
+            values = [depths[start] for start in sorted(depths)]
+            handles += panel.plot(sorted(depths), values, **line_style(colour), markersize=6)
         add_legend(panel, handles, ("first search", "Algorithm 1"), loc="upper left")
         panel.set_ylim(bottom=0)
         use_whole_epochs(panel)
@@ -271,12 +270,8 @@ def _curves_panel(figure: Figure, panel: Axes, curves: Mapping[str, Mapping[int,
 def _collapse(request: Request, results: Results) -> tuple[Figure, str] | None:
     histories: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for dataset in DATASETS:
-        for strategy in ROWS:
-            one = (
-                results.find_search(search_run(dataset, request, strategy))
-                if request.includes(dataset, "gnas")
-                else None
-            )
+        for strategy in ROWS if request.includes(dataset, "gnas") else ():
+            one = results.find_search(search_run(dataset, request, strategy))
             if one is not None:
                 histories[dataset, strategy] = one.history()
     named = [name for name in DATASETS if any(key[0] == name for key in histories)]

@@ -15,7 +15,7 @@ from gnas.arch.architecture import Architecture
 from gnas.errors import InputError
 from gnas.files import is_number, read_text
 from gnas.paper.archive import unpack_archive
-from gnas.paper.published import read_published
+from gnas.paper.catalogue import read_published
 from gnas.paper.runs import NO_CHANGES, SEEDS, DataRun, DepthRun, PaperRun, SearchRun, StrategiesRun, TrainRun
 from gnas.run import layout
 from gnas.run.record import (
@@ -190,23 +190,21 @@ class Results:
             return [TrainedNetwork(Path(run.folder).name, results, None, device)] if results else []
         merged: dict[tuple[str, str], TrainedNetwork] = {}
 
-        def add(network: TrainedNetwork) -> None:
-            key = network.run, network.architecture.id if network.architecture else ""
+        def add(network: TrainedNetwork, name: str) -> None:
+            key = name, network.architecture.id if network.architecture else ""
             merged[key] = merged[key].merge(network) if key in merged else network
 
         for folder in self._similar_folders(run.of, Path(run.folder).name):
             for network in _read_networks(folder, run.model):
-                add(network)
+                add(network, network.run)
         search, (_, *shared) = self.find_search(run.of), self.training_folders(run)
-        for folder in (folder for name in shared for folder in self.run_folders(name)):
-            for network in _read_networks(folder, run.model):
-                if search is not None and network.architecture == with_chosen_output(
-                    search.architecture, run.settings()
-                ):
-                    key = Path(run.folder).name, network.architecture.id  # both folders hold seeds of one network
-                    seconds = search.result.get("seconds")  # of all searches of Algorithm 1, not only of the last
-                    first = merged.get(key, replace(network, search_seconds=seconds))
-                    merged[key] = first.merge(network)
+        if search is not None:
+            same = with_chosen_output(search.architecture, run.settings())
+            seconds = search.result.get("seconds")  # of all searches of Algorithm 1, not only of the last
+            for folder in (folder for name in shared for folder in self.run_folders(name)):
+                for network in _read_networks(folder, run.model):
+                    if network.architecture == same:  # both folders hold seeds of one network
+                        add(replace(network, search_seconds=seconds), Path(run.folder).name)
         return list(merged.values())
 
     def list_searches(self, run: SearchRun) -> list[FinishedSearch]:

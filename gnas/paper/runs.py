@@ -12,10 +12,10 @@ from gnas.data.graph_encodings import parse_encodings
 from gnas.errors import InputError
 from gnas.fields import field_kinds
 from gnas.model.structure import parse_measures
-from gnas.paper.published import DATASETS
 from gnas.run.protocol import TrainConfig
 from gnas.run.settings import GRADIENT, OLD_NAMES, SearchSettings, Settings, group_settings
 
+DATASETS = ("zinc", "pattern", "cluster", "mnist", "cifar10")
 SEEDS = (41, 95, 12, 35)
 GRID = tuple(range(2, 25, 2))  # depths of the figure on depth
 
@@ -128,9 +128,8 @@ class Changes:
             for group, values in changed.items()
             for name, value in values.items()
         )
-        return "".join(
-            f"-{word}{'+'.join(value) if isinstance(value, list | tuple) else value}" for _, word, value in words
-        )
+        texts = ("+".join(value) if isinstance(value, list | tuple) else value for *_, value in words)
+        return "".join(f"-{word}{text}" for (_, word, _), text in zip(words, texts, strict=True))
 
 
 def _folder_word(group: str, name: str, of_strategy: bool) -> tuple[str, str]:
@@ -238,8 +237,7 @@ class TrainRun:
 
     @property
     def key(self) -> str:
-        names = ", ".join(map(str, self.seeds))
-        return f"{self.folder} seeds {names}"
+        return f"{self.folder} seeds {', '.join(map(str, self.seeds))}"
 
     @property
     def folder(self) -> str:

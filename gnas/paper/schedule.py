@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -78,7 +79,8 @@ def perform_runs(
     runs = list(runs)
     missing = [run for run in runs if not results.is_done(run)]
     progress = _Progress(results, [place for place in (results.places[0], archive) if place is not None])
-    stopped = bool(missing) and _is_stopped(should_stop)
+    is_stopped = should_stop or (lambda: False)
+    stopped = bool(missing) and is_stopped()
     jobs = [] if stopped else make_jobs(missing, results, runner, load, about or {})
     try:
         for outcome in runner.run(jobs, on_epoch=on_epoch, should_stop=should_stop):
@@ -89,7 +91,7 @@ def perform_runs(
             if on_run is not None:
                 on_run(run)
             _free_memory(runner)
-            if runner.in_process and outcome.number + 1 < len(missing) and _is_stopped(should_stop):
+            if runner.in_process and outcome.number + 1 < len(missing) and is_stopped():
                 stopped = True
                 break
     except Interrupted:
@@ -180,12 +182,19 @@ class _Progress:
                 self.failed[run.key] = f"its search failed ({run.of.key})"
         elif not isinstance(outcome.exception, Locked):  # else another process does this run
             self.failed[run.key] = outcome.error
-        self.save(self.done)
+        self.save()
 
-    def save(self, finished: Collection[str]) -> dict[str, str]:
-        """Write the failures to each place; returns those of the output folder."""
-        known = [save_failures(place, self.failed, {*finished, *self.done}) for place in self.places]
-        return known[0]
+    def save(self, finished: Collection[str] = ()) -> dict[str, str]:
+        """Add the failures to those saved in each place, without runs that are done; returns those of the output folder."""
+        known: dict[str, str] = {}
+        for place in reversed(self.places):
+            saved = {**read_failures([place]), **self.failed}
+            known = {key: saved[key] for key in sorted(saved) if key not in {*finished, *self.done}}
+            if known:
+                write_json(place / FAILURES, known)
+            else:
+                (place / FAILURES).unlink(missing_ok=True)
+        return known
 
 
 def read_failures(places: Sequence[Path]) -> dict[str, str]:
@@ -202,16 +211,6 @@ def read_failures(places: Sequence[Path]) -> dict[str, str]:
     return found
 
 
-def save_failures(place: Path, failed: Mapping[str, str], done: Collection[str]) -> dict[str, str]:
-    """Add failures to those saved in a place, without the runs that are done. Without failures, the file is removed."""
-    known = {key: reason for key, reason in {**read_failures([place]), **failed}.items() if key not in done}
-    if known:
-        write_json(place / FAILURES, dict(sorted(known.items())))
-    else:
-        (place / FAILURES).unlink(missing_ok=True)
-    return known
-
-
 # -- data and memory -------------------------------------------------------------------------------------------------
 
 
@@ -220,25 +219,20 @@ class _LastDataset:
 
     def __init__(self, load: Callable[[Source], Benchmark]) -> None:
         self.load = load
-        self.source: Source | None = None
-        self.benchmark: Benchmark | None = None
+        self.last: dict[Source, Benchmark] = {}
         self.errors: dict[Source, Exception] = {}
 
     def __call__(self, source: Source) -> Benchmark:
         if source in self.errors:
             raise self.errors[source]
-        if self.benchmark is None or source != self.source:
-            self.benchmark = None  # before the next is loaded: memory may not hold both
+        if source not in self.last:
+            self.last.clear()  # before the next is loaded: memory may not hold both
             try:
-                self.benchmark, self.source = self.load(source), source
+                self.last[source] = self.load(source)
             except Exception as error:
                 self.errors[source] = error
                 raise
-        return self.benchmark
-
-
-def _is_stopped(should_stop: Callable[[], bool] | None) -> bool:
-    return should_stop is not None and should_stop()
+        return self.last[source]
 
 
 def _free_memory(runner: Runner) -> None:
@@ -270,7 +264,8 @@ class Worker:
             data = paper_run.changes.values.get("data", {})
             benchmark = with_encodings(benchmark, data.get("encodings"), data.get("structure"))
         if isinstance(paper_run, DataRun):
-            self._count(paper_run, benchmark)
+            with self._open(paper_run.folder, "data", benchmark) as run:
+                run.write_json("result", summarise_data(benchmark))
         elif isinstance(paper_run, SearchRun):
             self.search(paper_run, benchmark, self.on_epoch)
         elif isinstance(paper_run, DepthRun):
@@ -285,120 +280,100 @@ class Worker:
         known = self.results.find_search(paper_run)
         if known is not None:
             return known.to_result()
-        settings = paper_run.settings()
-        config = self._config("search", benchmark, {"settings": settings.to_dict()})
-        with Run(self.out / paper_run.folder, config, resume=True) as run:
-            self._describe(run, benchmark)
-            context = SearchContext(
-                settings.search.seed, torch.device(self.device), on_epoch=on_epoch, should_stop=self.should_stop
-            )
+        settings, device = paper_run.settings(), torch.device(self.device)
+        context = SearchContext(settings.search.seed, device, on_epoch=on_epoch, should_stop=self.should_stop)
+        with self._open(paper_run.folder, "search", benchmark, settings=settings.to_dict()) as run:
             result = search_part(run, benchmark, settings, context)
             run.write_genotype(result.genotype)
             run.write_json("result", {"search": result.to_dict()})
         return result
 
-    def _count(self, paper_run: DataRun, benchmark: Benchmark) -> None:
-        with Run(self.out / paper_run.folder, self._config("data", benchmark, {}), resume=True) as run:
-            self._describe(run)
-            run.write_json("result", summarise_data(benchmark))
-
     def _depth(self, paper_run: DepthRun, benchmark: Benchmark) -> None:
-        folder, settings = self.out / paper_run.folder, paper_run.search(paper_run.start).settings()
+        folder, space = self.out / paper_run.folder, paper_run.search(paper_run.start).settings().space
         search_depth(
             benchmark,
-            settings.space.search_space(),
+            space.search_space(),
             _SharedSearches(self, paper_run, benchmark),
             start=paper_run.start,
             limit=max(paper_run.start, *GRID),
             folder=folder,
             resume=layout.is_run(folder),
-            channels=settings.space.channels,
+            channels=space.channels,
             seed=paper_run.seed,
-            device=self.device,
-            on_epoch=self.on_epoch,
-            should_stop=self.should_stop,
+            **self._how(),
         )
         self._describe(Run(folder), benchmark)
 
     def _strategies(self, paper_run: StrategiesRun, benchmark: Benchmark) -> None:
         settings, budget = paper_run.settings(), paper_run.budget()
-        comparison = {
-            "strategies": list(paper_run.strategies),
-            "seeds": list(paper_run.seeds),
-            "budget": asdict(budget),
-        }
-        with Run(self.out / paper_run.folder, self._config("compare", benchmark, comparison), resume=True) as run:
-            self._describe(run, benchmark)
+        names, seeds = list(paper_run.strategies), list(paper_run.seeds)
+        facts = {"strategies": names, "seeds": seeds, "budget": asdict(budget)}
+        with self._open(paper_run.folder, "compare", benchmark, **facts) as run:
             result = compare_strategies(
                 benchmark,
-                {name: strategy_from_settings(settings, name) for name in paper_run.strategies},
+                {name: strategy_from_settings(settings, name) for name in names},
                 budget,
                 paper_run.seeds,
                 run.path,
                 space=settings.space.search_space(),
                 channels=settings.space.channels,
                 num_cells=paper_run.cells,
-                device=self.device,
-                on_epoch=self.on_epoch,
-                should_stop=self.should_stop,
+                **self._how(),
             )
             run.write_json("result", {"strategies": result.to_dict()["rows"]})
 
     def _train(self, paper_run: TrainRun, benchmark: Benchmark) -> None:
-        folder, settings = self.out / paper_run.folder, paper_run.settings()
+        of, folder, settings = paper_run.of, self.out / paper_run.folder, paper_run.settings()
         source = None
-        if paper_run.of is None:
+        if of is None:
             candidate = make_baseline_candidate(paper_run.model, benchmark, paper_run.layers, paper_run.budget or None)
         else:
-            source = self._read_search(paper_run.of)
-            self._copy_search(paper_run, source, benchmark)
+            source = self.results.find_search(of)
+            if source is None:
+                raise InputError(f"{of.key}: this search is not finished, and the network needs its result")
+            if paper_run.folder == of.folder:
+                self._copy_search(of, source, benchmark)
             candidate = make_candidate(source.architecture, benchmark, settings, paper_run.model)
-        if paper_run.of is None or paper_run.folder != paper_run.of.folder:
-            network = {"network": f"{paper_run.model}: {candidate.title}", "settings": settings.protocol_dict()}
-            with Run(folder, self._config("train", benchmark, network), resume=True) as run:
-                self._describe(run, benchmark)
+        if of is None or paper_run.folder != of.folder:
+            facts = {"network": f"{paper_run.model}: {candidate.title}", "settings": settings.protocol_dict()}
+            with self._open(paper_run.folder, "train", benchmark, **facts) as run:
                 if source is not None:
                     run.write_genotype(with_chosen_output(source.architecture, settings))
         known, here = self.results.find_trainings(paper_run), layout.list_trainings(folder, paper_run.model)
+        # Seeds that are finished in another place are left out; those finished here are only collected.
         seeds = [s for s in paper_run.seeds if s not in known or (s in here and layout.is_finished(here[s]))]
         if not seeds:  # another process has just trained the same network for another line
             return
-        board = compare(
-            benchmark,
-            [candidate],
-            train_config(settings, benchmark.patience),
-            seeds,  # without those that are finished in another place; those finished here are only collected
-            folder,
-            device=self.device,
-            on_epoch=self.on_epoch,
-            should_stop=self.should_stop,
-        )
-        result = {} if source is None else {"search": source.result}
+        protocol = train_config(settings, benchmark.patience)
+        board = compare(benchmark, [candidate], protocol, seeds, folder, **self._how())
         # In the folder of Algorithm 1 the result is that of Algorithm 1.
-        if not isinstance(paper_run.of, DepthRun) or paper_run.folder != paper_run.of.folder:
-            Run(folder).write_json("result", {**result, "leaderboard": board.to_dict()})
+        if not isinstance(of, DepthRun) or paper_run.folder != of.folder:
+            search = {} if source is None else {"search": source.result}
+            Run(folder).write_json("result", {**search, "leaderboard": board.to_dict()})
 
-    def _read_search(self, of: SearchRun | DepthRun) -> FinishedSearch:
-        source = self.results.find_search(of)
-        if source is None:
-            raise InputError(f"{of.key}: this search is not finished, and the network needs its result")
-        return source
-
-    def _copy_search(self, paper_run: TrainRun, source: FinishedSearch, benchmark: Benchmark) -> None:
+    def _copy_search(self, of: SearchRun | DepthRun, source: FinishedSearch, benchmark: Benchmark) -> None:
         """Copy a search of another place here, so that the folder of its training is complete."""
-        folder = self.out / paper_run.folder
-        home = source.folder.parent if isinstance(paper_run.of, SearchRun) else source.folder
-        if paper_run.of is not None and paper_run.folder == paper_run.of.folder and home.resolve() != folder.resolve():
-            copy_run(home, folder, trained=False)
-            if not layout.is_run(folder):  # the search was not part of a run
-                with Run(folder, self._config("search", benchmark, {})) as run:
-                    self._describe(run, benchmark)
-            Run(folder).write_genotype(source.architecture)
+        folder = self.out / of.folder
+        home = source.folder.parent if isinstance(of, SearchRun) else source.folder
+        if home.resolve() == folder.resolve():
+            return
+        copy_run(home, folder, trained=False)
+        if not layout.is_run(folder):  # the search was not part of a run
+            with self._open(of.folder, "search", benchmark):
+                pass
+        Run(folder).write_genotype(source.architecture)
 
-    def _config(self, job: str, benchmark: Benchmark, more: dict[str, Any]) -> dict[str, Any]:
-        return {"job": job, **benchmark.identity, **more}
+    def _how(self) -> dict[str, Any]:
+        return {"device": self.device, "on_epoch": self.on_epoch, "should_stop": self.should_stop}
 
-    def _describe(self, run: Run, benchmark: Benchmark | None = None) -> None:
+    @contextlib.contextmanager
+    def _open(self, folder: str, job: str, benchmark: Benchmark, **facts: Any) -> Iterator[Run]:
+        """A run, new or resumed, with the files that say how it was made."""
+        with Run(self.out / folder, {"job": job, **benchmark.identity, **facts}, resume=True) as run:
+            self._describe(run, None if job == "data" else benchmark)
+            yield run
+
+    def _describe(self, run: Run, benchmark: Benchmark | None) -> None:
         if benchmark is not None:
             run.write_json("data", summarise_data(benchmark))
         run.write_json("versions", list_versions(self.device))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from gnas.model.task import decimals
 from gnas.paper.catalogue import (
     ENTRIES,
     SEARCHED_DEPTH,
+    TITLES,
     Request,
     list_depth_runs,
     list_entries,
@@ -22,9 +24,8 @@ from gnas.paper.catalogue import (
     strategies_run,
 )
 from gnas.paper.lines import NOT_RUN, Line, LineResult, count_printed_digits, make_line, select_genotypes
-from gnas.paper.published import DATASETS, TITLES
 from gnas.paper.results import Results
-from gnas.paper.runs import DataRun
+from gnas.paper.runs import DATASETS, DataRun
 from gnas.run.table import NONE, Column, Table, show_count
 from gnas.run.words import duration, format_metric, format_spread, label_metric
 
@@ -335,51 +336,39 @@ class Verdict:
 def check_findings(genotypes: Mapping[str, Genotype]) -> list[Verdict]:
     """Check every finding of the paper on these genotypes."""
     counts = {dataset: count_operations(genotype) for dataset, genotype in genotypes.items()}
-    return [_check(finding, counts) for finding in FINDINGS]
+    names = (*PAPER_AGGREGATORS, "sparse", "dense", "identity")
+    verdicts = []
+    for one in list_findings():
+        missing = tuple(name for name in one.datasets if name not in counts)
+        shown = {d: " ".join(f"{name} {counts[d][name]}" for name in names) for d in one.datasets if d in counts}
+        words = "; ".join(f"{dataset}: {text}" for dataset, text in shown.items())
+        verdicts.append(Verdict(one.text, None if missing else one.holds(counts), words, missing))
+    return verdicts
 
 
-def _check(finding: Finding, counts: Counts) -> Verdict:
-    known = [name for name in finding.datasets if name in counts]
-    words = "; ".join(f"{name}: {_show_counts(counts[name])}" for name in known)
-    missing = tuple(name for name in finding.datasets if name not in counts)
-    return Verdict(finding.text, None if missing else finding.holds(counts), words, missing)
+def list_findings() -> Iterator[Finding]:
+    """What the paper says of the operations that are chosen."""
+    for dataset, name in (("mnist", "max"), ("cifar10", "max"), ("pattern", "sum"), ("cluster", "sum")):
+        text = f"{name} is the aggregator chosen most often on {TITLES[dataset]}"
+        yield Finding(text, (dataset,), partial(_is_most_frequent, dataset, name))
+    yield Finding(
+        "both sum and max are chosen on ZINC", ("zinc",), lambda c: min(c["zinc"]["sum"], c["zinc"]["max"]) > 0
+    )
+    for dataset in DATASETS:
+        text = f"mean is not chosen on {TITLES[dataset]}"
+        yield Finding(text, (dataset,), lambda counts, dataset=dataset: counts[dataset]["mean"] == 0)  # type: ignore[misc]
+    for dataset in ("pattern", "cluster"):
+        text = f"dense filters are chosen less often than sparse ones on {TITLES[dataset]}"
+        yield Finding(text, (dataset,), partial(_is_rarer, (dataset, "dense"), (dataset, "sparse")))
+    text = "dense filters are chosen more often on CIFAR10 than on MNIST"
+    yield Finding(text, ("cifar10", "mnist"), partial(_is_rarer, ("mnist", "dense"), ("cifar10", "dense")))
 
 
-def _show_counts(counts: Counter[str]) -> str:
-    return " ".join(f"{name} {counts[name]}" for name in (*PAPER_AGGREGATORS, "sparse", "dense", "identity"))
-
-
-def _is_most_frequent(dataset: str, name: str) -> Callable[[Counts], bool]:
+def _is_most_frequent(dataset: str, name: str, counts: Counts) -> bool:
     """Whether one aggregator is used more often than each of the others."""
-    others = [other for other in PAPER_AGGREGATORS if other != name]
-    return lambda counts: all(counts[dataset][name] > counts[dataset][other] for other in others)
+    return all(counts[dataset][name] > counts[dataset][other] for other in PAPER_AGGREGATORS if other != name)
 
 
-def _finding(text: str, datasets: str, holds: Callable[[Counts], bool]) -> Finding:
-    return Finding(text, tuple(datasets.split()), holds)
-
-
-FINDINGS = (
-    _finding("max is the aggregator chosen most often on MNIST", "mnist", _is_most_frequent("mnist", "max")),
-    _finding("max is the aggregator chosen most often on CIFAR10", "cifar10", _is_most_frequent("cifar10", "max")),
-    _finding("sum is the aggregator chosen most often on PATTERN", "pattern", _is_most_frequent("pattern", "sum")),
-    _finding("sum is the aggregator chosen most often on CLUSTER", "cluster", _is_most_frequent("cluster", "sum")),
-    _finding("both sum and max are chosen on ZINC", "zinc", lambda c: min(c["zinc"]["sum"], c["zinc"]["max"]) > 0),
-    *(
-        _finding(f"mean is not chosen on {name.upper()}", name, lambda c, name=name: c[name]["mean"] == 0)  # type: ignore[misc]
-        for name in ("zinc", "pattern", "cluster", "mnist", "cifar10")
-    ),
-    *(
-        _finding(
-            f"dense filters are chosen less often than sparse ones on {name.upper()}",
-            name,
-            lambda c, name=name: c[name]["dense"] < c[name]["sparse"],  # type: ignore[misc]
-        )
-        for name in ("pattern", "cluster")
-    ),
-    _finding(
-        "dense filters are chosen more often on CIFAR10 than on MNIST",
-        "cifar10 mnist",
-        lambda c: c["cifar10"]["dense"] > c["mnist"]["dense"],
-    ),
-)
+def _is_rarer(one: tuple[str, str], other: tuple[str, str], counts: Counts) -> bool:
+    """Whether an operation of a dataset is used less often than another one, each as (dataset, operation)."""
+    return counts[one[0]][one[1]] < counts[other[0]][other[1]]

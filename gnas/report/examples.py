@@ -10,8 +10,7 @@ from pathlib import Path
 import torch
 
 from gnas.data import Benchmark, load
-from gnas.data.own.molecule_tables import is_molecule_file, read_molecule_file
-from gnas.data.own.molecules import find_smiles_column
+from gnas.data.own.molecules import find_smiles_column, is_molecule_file, read_molecule_file
 from gnas.data.own.options import ReadOptions
 from gnas.errors import InputError
 from gnas.graph import GraphSet

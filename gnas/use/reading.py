@@ -19,8 +19,7 @@ from gnas.data.benchmarks import is_dataset
 from gnas.data.checks import check_graph_set
 from gnas.data.encoding import Encoding
 from gnas.data.own.csv import Table
-from gnas.data.own.load import encode_graphs
-from gnas.data.own.molecule_tables import as_table
+from gnas.data.own.load import as_table, encode_graphs
 from gnas.data.own.pyg import collect_graphs
 from gnas.data.storage import SUFFIXES
 from gnas.errors import InputError

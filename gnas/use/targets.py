@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gnas.data.benchmark import Benchmark
-from gnas.data.own.molecule_tables import as_table, is_frame
+from gnas.data.own.load import as_table, is_frame
 from gnas.data.own.pyg import collect_graphs
 from gnas.errors import InputError
 from gnas.graph import GraphSet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import types
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import small
+import torch
 from builders import change_facts, path_graphs
 from terminal import gnas as run_gnas
 from typer.testing import CliRunner
@@ -19,9 +21,10 @@ from gnas import plugins
 from gnas.cli.commands import data_app
 from gnas.data import NAMES, load
 from gnas.data.benchmark import SPLIT_NAMES
-from gnas.data.benchmarks import find_facts, list_benchmarks
+from gnas.data.benchmarks import check_benchmark, find_edge_fault, find_facts, list_benchmarks
 from gnas.data.benchmarks.sources import Request
 from gnas.errors import InputError
+from gnas.graph import GraphSet
 
 runner = CliRunner()
 
@@ -183,3 +186,31 @@ def test_commands_take_a_dataset_of_another_package(tmp_path: Path, monkeypatch:
     )
     assert ended.code == 0, ended
     assert isinstance(gnas.load_genotype("run/genotype.yaml"), gnas.Genotype)
+
+
+def small_set(edges: list[tuple[int, int]]) -> GraphSet:
+    index = torch.tensor(edges, dtype=torch.int16).T
+    return GraphSet(torch.zeros(3, 1), index, torch.tensor([0, 3]), torch.tensor([0, len(edges)]), torch.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("edges", "fault"),
+    [
+        ([(1, 0), (0, 1)], ""),
+        ([(1, 0), (3, 1)], "out of range"),
+        ([(1, 0), (1, 1)], "self-loops"),
+        ([(0, 1), (1, 0)], "not sorted"),
+        ([(1, 0), (1, 0)], "repeated"),
+        ([(1, 0), (0, 1), (2, 1)], "opposite"),
+    ],
+)
+def test_faulty_edges_are_found(edges: list[tuple[int, int]], fault: str) -> None:
+    found = find_edge_fault(small_set(edges), symmetric=True)
+    assert fault in found
+    assert bool(found) == bool(fault)
+
+
+def test_a_check_notices_missing_nodes() -> None:
+    benchmark = load("molecules-mini")
+    facts = dataclasses.replace(find_facts("molecules-mini"), nodes=5_000)
+    assert [c.what for c in check_benchmark(benchmark, facts) if not c.ok] == ["nodes"]

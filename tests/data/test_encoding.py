@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnas.data.encoding import Column, Encoding, find_positions, find_repeat
-from gnas.data.own.fit import fit_column
+from gnas.data.own.columns import fit_column
 
 
 def place(row: int) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("rdkit")
 
-from gnas.data import descriptors, processes
+from gnas.data import cache
 from gnas.data.atoms import featurise_smiles
 from gnas.data.encoding import CLIP, Encoding, Feature
 from gnas.data.own import molecules
@@ -92,13 +92,13 @@ def test_descriptors_are_those_of_rdkit(path, monkeypatch):
 
 def test_processes_compute_what_one_does(monkeypatch):
     texts = [*SMILES, "C1CC", "", "c1ccc2[nH]ccc2c1" * 3]  # not molecules, and a long text
-    here = descriptors.compute(texts)["values"], featurise_smiles(texts)
-    monkeypatch.setattr(processes, "available_cores", lambda: 2)
-    monkeypatch.setattr(descriptors, "FEWEST", 3)
+    here = molecules.describe_molecules(texts)["values"], featurise_smiles(texts)
+    monkeypatch.setattr(cache, "available_cores", lambda: 2)
+    monkeypatch.setattr(molecules, "FEWEST_DESCRIBED", 3)
     monkeypatch.setattr(molecules, "FEWEST", 3)
-    monkeypatch.setattr(descriptors, "compute", Elsewhere(descriptors.compute))
+    monkeypatch.setattr(molecules, "describe_molecules", Elsewhere(molecules.describe_molecules))
     monkeypatch.setattr(molecules, "describe_atoms", Elsewhere(molecules.describe_atoms))
-    apart = np.stack(list(descriptors.compute_descriptors(texts).values()), axis=1)
+    apart = np.stack(list(molecules.compute_descriptors(texts).values()), axis=1)
     np.testing.assert_array_equal(apart, here[0])
     for name, array in vars(molecules._featurise(texts)).items():
         np.testing.assert_array_equal(array, getattr(here[1], name))
@@ -115,16 +115,16 @@ class Elsewhere:
 
 
 def test_a_process_that_ends_early_is_replaced(monkeypatch):
-    monkeypatch.setattr(processes, "available_cores", lambda: 2)
-    monkeypatch.setattr(processes, "start_command", lambda *words: [sys.executable, "-c", "raise SystemExit('no')"])
-    found = processes.compute_in_parts(descriptors.compute, SMILES[:6], 3)
+    monkeypatch.setattr(cache, "available_cores", lambda: 2)
+    monkeypatch.setattr(cache, "start_command", lambda *words: [sys.executable, "-c", "raise SystemExit('no')"])
+    found = cache.compute_in_parts(molecules.describe_molecules, SMILES[:6], 3)
     np.testing.assert_array_equal(
-        np.concatenate([part["values"] for part in found]), descriptors.compute(SMILES[:6])["values"]
+        np.concatenate([part["values"] for part in found]), molecules.describe_molecules(SMILES[:6])["values"]
     )
     stop = "import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGINT)"
-    monkeypatch.setattr(processes, "start_command", lambda *words: [sys.executable, "-c", stop])
+    monkeypatch.setattr(cache, "start_command", lambda *words: [sys.executable, "-c", stop])
     with pytest.raises(KeyboardInterrupt):
-        processes.compute_in_parts(descriptors.compute, SMILES[:6], 3)
+        cache.compute_in_parts(molecules.describe_molecules, SMILES[:6], 3)
 
 
 @given(st.lists(st.floats(allow_subnormal=False), min_size=1, max_size=8), st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))

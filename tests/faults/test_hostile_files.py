@@ -199,4 +199,4 @@ def test_the_package_holds_nothing_that_runs_what_it_reads() -> None:
 def test_files_are_opened_in_few_places() -> None:
     """A new place that opens a format with more in it than text belongs among the readers of these tests."""
     found = {file for file, _, text in _sources() if any(word in text for word in OPENING)}
-    assert found == {"arch/authors.py", "data/processes.py", "data/storage.py", "files.py"}
+    assert found == {"arch/authors.py", "data/cache.py", "data/storage.py", "files.py"}

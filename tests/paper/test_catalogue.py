@@ -7,8 +7,7 @@ from papers import wanted
 
 from gnas.errors import InputError
 from gnas.paper import ITEMS, PAPER, QUICK, Changes, Request, plan_runs
-from gnas.paper.catalogue import list_item_runs
-from gnas.paper.published import HAND_MADE, read_published
+from gnas.paper.catalogue import HAND_MADE, list_item_runs, read_published
 from gnas.paper.runs import DepthRun, SearchRun, TrainRun
 
 # The figures to reach, written down apart from published.csv: dataset, depth, weights, metric, hours of search and training.

@@ -1,4 +1,4 @@
-"""The benchmarks by name: load one, prepare its file, say where it would come from.
+"""The benchmarks by name: load one, prepare its file, say where it would come from, check it against what is published.
 
 To add one, declare its ``DATASETS`` in a file of this folder and list that file here. A package of yours can offer datasets
 too, by the entry point group ``gnas.datasets``; see docs/extending.md.
@@ -10,10 +10,19 @@ import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from gnas.data.benchmark import PATIENCE, SPLIT_NAMES, Benchmark
 from gnas.data.benchmarks import mini, sbm, superpixels, zinc
-from gnas.data.benchmarks.facts import Facts
-from gnas.data.benchmarks.sources import Dataset, PreparedSplits, Request, find_data_root, open_splits, prepared_name
+from gnas.data.benchmarks.sources import (
+    Dataset,
+    Facts,
+    PreparedSplits,
+    Request,
+    find_data_root,
+    open_splits,
+    prepared_name,
+)
 from gnas.data.graph_encodings import Requested, with_encodings
 from gnas.data.own.options import use_edges
 from gnas.errors import InputError, choose
@@ -165,3 +174,82 @@ def _describe_source(name: str, dataset: Dataset, root: Path) -> str:
     if not ready:
         return "none"
     return " or ".join(map(str, ready)) if ready[0].kind == "download" else str(ready[0])
+
+
+# -- a copy of a benchmark against what is published of it ---------------------------------------------------------
+
+
+class Check(NamedTuple):
+    """One figure of a benchmark and its expected value."""
+
+    what: str
+    found: str
+    expected: str
+    ok: bool
+
+
+def check_benchmark(benchmark: Benchmark, facts: Facts) -> list[Check]:
+    """Compare a benchmark with its published figures, and check the order of edges that every reader relies on."""
+    sets = list(benchmark.splits().values())
+    nodes = torch.cat([s.node_counts for s in sets])
+    edges = sum(s.num_edges for s in sets) / max(len(nodes), 1)
+    low, high = int(nodes.min()), int(nodes.max())
+    checks = [_equal(f"{split} graphs", len(s), n) for split, s, n in zip(SPLIT_NAMES, sets, facts.graphs, strict=True)]
+    checks += [
+        _near("nodes", int(nodes.sum()), facts.nodes, facts.tolerance),
+        _within("nodes of the smallest graph", low, facts.smallest, facts.slack),
+        _within("nodes of the largest graph", high, facts.largest, facts.slack),
+        _near("edges of a graph, mean", edges, facts.edges, facts.tolerance or 1e-3),
+    ]
+    for split, graphs in zip(SPLIT_NAMES, sets, strict=True):
+        fault = find_edge_fault(graphs, facts.symmetric)
+        checks.append(Check(f"{split} edges", fault or "in order", "in order", not fault))
+    return checks
+
+
+def find_edge_fault(graphs: GraphSet, symmetric: bool) -> str:
+    """The first fault of the edges: a number out of range, a self-loop, a wrong order, a missing opposite; or no text."""
+    step = 500
+    for first in range(0, len(graphs), step):
+        fault = _edge_fault(graphs, first, min(first + step, len(graphs)), symmetric)
+        if fault:
+            return fault
+    return ""
+
+
+def _edge_fault(graphs: GraphSet, first: int, last: int, symmetric: bool) -> str:
+    nodes, edges = graphs.node_counts[first:last], graphs.edge_counts[first:last]
+    source, target = graphs.edge_index[:, graphs.edge_ptr[first] : graphs.edge_ptr[last]].long()
+    graph = torch.repeat_interleave(torch.arange(last - first), edges)
+    if source.numel() and (
+        min(source.min(), target.min()) < 0 or bool((torch.maximum(source, target) >= nodes[graph]).any())
+    ):
+        return "node numbers out of range"
+    if bool((source == target).any()):
+        return "self-loops"
+    width = int(nodes.max()) if nodes.numel() else 1
+    key = (graph * width + target) * width + source
+    if not bool((key.diff() > 0).all()):
+        return "not sorted by graph, target, source, or repeated"
+    if not symmetric:
+        return ""
+    there = torch.zeros((last - first) * width * width, dtype=torch.bool)
+    there[key] = True
+    opposite = (graph * width + source) * width + target
+    return "" if bool(there[opposite].all()) else "edges without their opposite"
+
+
+def _equal(what: str, found: int, expected: int) -> Check:
+    return Check(what, f"{found:,}", f"{expected:,}", found == expected)
+
+
+def _near(what: str, found: float, expected: float, tolerance: float) -> Check:
+    def text(value: float) -> str:
+        return f"{value:,.0f}" if isinstance(value, int) else f"{value:,.2f}"
+
+    words = text(expected) + (f" +- {100 * tolerance:g} %" if tolerance else "")
+    return Check(what, text(found), words, abs(found - expected) <= tolerance * expected)
+
+
+def _within(what: str, found: int, expected: int, slack: int) -> Check:
+    return Check(what, str(found), f"{expected}" + (f" +- {slack}" if slack else ""), abs(found - expected) <= slack)

@@ -49,17 +49,14 @@ class Compact:
     ) -> GraphSet:
         """Flat tensors. The edges are in order already: sorting 60 million of them would cost 10 s and 3 GB."""
         node_ptr, edge_ptr = self.pointers()
-        small = _small(self.nodes)
-        edge_index = torch.empty(2, self.source.size, dtype=torch.int16 if small == np.int16 else torch.int32)
-        edge_index[0] = torch.from_numpy(self.source.astype(small, copy=False))
-        edge_index[1] = torch.from_numpy(self.targets())
+        edge_index = torch.from_numpy(np.stack([self.source.astype(_small(self.nodes), copy=False), self.targets()]))
         ptrs = torch.from_numpy(node_ptr), torch.from_numpy(edge_ptr)
         return GraphSet(x, edge_index, *ptrs, y, level, edge_attr=edge_attr, pos=pos)
 
     def arrays(self, split: str) -> dict[str, Array]:
         """Named arrays for a prepared file."""
-        own = {"nodes": self.nodes, "degree": self.degree, "source": self.source}
-        return {f"{split}.{name}": value for name, value in {**own, **self.columns}.items()}
+        named = {"nodes": self.nodes, "degree": self.degree, "source": self.source, **self.columns}
+        return {f"{split}.{name}": value for name, value in named.items()}
 
     @staticmethod
     def from_arrays(split: str, arrays: Mapping[str, Array]) -> Compact:
@@ -72,28 +69,31 @@ class Compact:
 
     @staticmethod
     def from_edges(
-        nodes: Array,
-        edges: Array,
-        source: Array,
-        target: Array,
-        columns: Mapping[str, Array],
-        along: Mapping[str, Array],
+        nodes: Array, edges: Array, ends: Array, columns: Mapping[str, Array], along: Mapping[str, Array]
     ) -> Compact:
-        """Sort edges given in any order; ``edges`` counts those of each graph, ``along`` are edge columns to carry."""
-        shift = np.repeat(to_offsets(nodes)[:-1], edges)
-        order = np.lexsort((source, target + shift))
-        degree = np.bincount(target + shift, minlength=int(nodes.sum()))
-        small = _unsigned(nodes)
+        """Sort edges whose ``ends``, [2, E], are in any order; ``edges`` counts those of each graph.
+
+        ``columns`` are those of graphs and nodes, ``along`` those of edges, which are sorted too.
+        """
+        source, target = ends
+        target = target + np.repeat(to_offsets(nodes)[:-1], edges)
+        order = np.lexsort((source, target))
         carried = {name: value[order] for name, value in along.items()}
-        return Compact(nodes, degree.astype(small), source[order].astype(small), {**columns, **carried})
+        return Compact._of(nodes, source[order], target, {**columns, **carried})
 
     @staticmethod
     def from_graphs(graphs: GraphSet, columns: Mapping[str, Array]) -> Compact:
         """From a ``GraphSet``, whose edges are in order."""
-        nodes, edges = graphs.node_counts.numpy(), graphs.edge_counts.numpy()
-        target = graphs.edge_index[1].numpy() + np.repeat(graphs.node_ptr[:-1].numpy(), edges)
-        degree, small = np.bincount(target, minlength=graphs.num_nodes), _unsigned(nodes)
-        return Compact(nodes, degree.astype(small), graphs.edge_index[0].numpy().astype(small), columns)
+        source, target = graphs.edge_index.numpy()
+        target = target + np.repeat(graphs.node_ptr[:-1].numpy(), graphs.edge_counts.numpy())
+        return Compact._of(graphs.node_counts.numpy(), source, target, columns)
+
+    @staticmethod
+    def _of(nodes: Array, source: Array, target: Array, columns: Mapping[str, Array]) -> Compact:
+        """From sources in order and targets numbered through all graphs."""
+        small = np.uint8 if nodes.max(initial=0) <= 256 else np.int32
+        degree = np.bincount(target, minlength=int(nodes.sum()))
+        return Compact(nodes, degree.astype(small), source.astype(small), columns)
 
 
 Splits = dict[str, Compact]
@@ -106,7 +106,3 @@ def to_offsets(counts: Array) -> Array:
 
 def _small(nodes: Array) -> type[np.signedinteger]:
     return np.int16 if nodes.max(initial=0) < 2**15 else np.int32
-
-
-def _unsigned(nodes: Array) -> type[np.integer]:
-    return np.uint8 if nodes.max(initial=0) <= 256 else np.int32

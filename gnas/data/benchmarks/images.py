@@ -39,6 +39,7 @@ _BATCHES = {"train": [f"data_batch_{i}" for i in range(1, 6)], "test": ["test_ba
 _BROKEN = (OSError, EOFError, ValueError, KeyError, SyntaxError, TypeError, OverflowError, RecursionError, zlib.error)
 _MOST = 2**26  # bytes of a file of images once it is unpacked: the largest has 47 million
 _IDX = {"train": "train", "test": "t10k"}
+LABELS = "{}_lables.json"  # the spelling of the package that the sheets come from
 IMAGE_FILES = {
     "mnist": "mnist/train-images-idx3-ubyte[.gz], train-labels-idx1-ubyte[.gz], t10k-images-... and t10k-labels-...",
     "cifar10": "cifar10/data_batch_1.bin ... data_batch_5.bin and test_batch.bin, or the same six as PNG sheets "
@@ -48,7 +49,10 @@ IMAGE_FILES = {
 
 def find_images(name: str, root: Path) -> Path | None:
     """The folder under ``root`` that holds all raw images of a dataset."""
-    needed = {"mnist": [_idx_names()], "cifar10": [_batch_names("bin"), [*_batch_names("png"), *_label_names()]]}[name]
+    batches = [batch for names in _BATCHES.values() for batch in names]
+    sheets = [*(f"{batch}.png" for batch in batches), *(LABELS.format(split) for split in _BATCHES)]
+    idx = [f"{part}-{kind}-ubyte" for part in _IDX.values() for kind in ("images-idx3", "labels-idx1")]
+    needed = {"mnist": [idx], "cifar10": [[f"{batch}.bin" for batch in batches], sheets]}[name]
     for folder in (root / name / sub for sub in _FOLDERS):
         if any(all(_find_file(folder, file) for file in files) for files in needed):
             return folder
@@ -74,18 +78,6 @@ def _read_checked(read: Callable[[str, Path], tuple[Array, Array]], split: str, 
 
 def _find_file(folder: Path, name: str) -> Path | None:
     return next((folder / n for n in (name, f"{name}.gz") if (folder / n).is_file()), None)
-
-
-def _idx_names() -> list[str]:
-    return [f"{p}-{kind}-ubyte" for p in _IDX.values() for kind in ("images-idx3", "labels-idx1")]
-
-
-def _batch_names(ending: str) -> list[str]:
-    return [f"{batch}.{ending}" for batches in _BATCHES.values() for batch in batches]
-
-
-def _label_names() -> list[str]:
-    return ["train_lables.json", "test_lables.json"]  # the spelling of the package that the sheets come from
 
 
 def _read_idx(split: str, folder: Path) -> tuple[Array, Array]:
@@ -125,7 +117,7 @@ def _read_sheets(split: str, folder: Path) -> tuple[Array, Array]:
             if sheet.width != 32 * 32 or sheet.height > 2**14:  # checked before it is unpacked
                 raise ValueError(f"{batch}.png has {sheet.width} x {sheet.height} pixels; its rows are images of 1024")
             sheets.append(np.asarray(sheet.convert("RGB")).reshape(-1, 32, 32, 3))
-    labels = json.loads((folder / f"{split}_lables.json").read_text())
+    labels = json.loads((folder / LABELS.format(split)).read_text())
     return np.concatenate(sheets), np.array(labels, np.uint8)
 
 

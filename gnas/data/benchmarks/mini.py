@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
+import re
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,13 +13,12 @@ import torch
 from gnas.data.benchmark import SPLIT_NAMES
 from gnas.data.benchmarks import sbm, zinc
 from gnas.data.benchmarks.compact import Compact, Splits
-from gnas.data.benchmarks.facts import DIGITS, Facts, image_task, node_task
 from gnas.data.benchmarks.images import UNIT
 from gnas.data.benchmarks.sbm import Blocks, ClusterModel, Draws, PatternModel, generate_splits
-from gnas.data.benchmarks.sources import Dataset
-from gnas.data.benchmarks.superpixels import edge_strengths, nearest_edges
+from gnas.data.benchmarks.sources import DIGITS, Dataset, Facts, image_task, node_task
+from gnas.data.benchmarks.superpixels import as_graph_set, nearest_edges
 from gnas.data.encoding import Array
-from gnas.data.smiles import ZINC_ATOMS, Molecule, import_rdkit, parse_smiles
+from gnas.data.smiles import Molecule
 from gnas.graph import GraphSet
 from gnas.model.task import Task
 
@@ -100,88 +99,29 @@ def draw_digits(counts: tuple[int, int, int], seed: int) -> Splits:
 
 def digit_graphs(split: Compact, edge_attr: bool = False) -> GraphSet:
     """Intensity and centre of the pieces as features; ``edge_attr`` adds edge strengths and positions."""
-    x, label = (torch.from_numpy(split.columns[key]) for key in ("x", "label"))
-    if not edge_attr:
-        return split.graph_set(x, label.long(), "graph")
-    return split.graph_set(x, label.long(), "graph", edge_attr=edge_strengths(split, SIZE), pos=x[:, 1:])
+    return as_graph_set(split, torch.from_numpy(split.columns["x"]), SIZE, edge_attr)
 
 
 # -- molecules-mini: every core with every substituent, and the octanol-water coefficient logP of rdkit -------------
 #
-# The graphs are in a small table beside this file, so that loading them needs no rdkit; ``build_rows`` makes the table.
+# The graphs are in a small table beside this file, so that loading them needs no rdkit. tests/data/benchmarks/test_mini.py makes
+# the table again.
 
 TABLE = Path(__file__).with_name("molecules_mini.csv")
-CORES = (
-    *("c1ccccc1{}", "c1ccncc1{}", "Cc1ccc(C)cc1{}", "c1ccc2ccccc2c1{}", "C1CCCCC1{}", "C1CCOC1{}", "C1CCNCC1{}"),
-    *(
-        "c1ccsc1{}",
-        "c1ccoc1{}",
-        "Cn1ccnc1{}",
-        "O=C1CCCC1{}",
-        "c1cnc2ccccc2c1{}",
-        "CC(C)C{}",
-        "CCOCC{}",
-        "CC(=O)N(C)C{}",
-    ),
-    *(
-        "COc1ccccc1{}",
-        "Clc1cccnc1{}",
-        "C1CC1{}",
-        "O=C1NC(=O)CC1{}",
-        "C1COCCN1C{}",
-        "c1ccc(-c2ccccc2)cc1{}",
-        "CC=C(C){}",
-    ),
-    *("C[N+](C)(C)C{}", "CS(=O)(=O)C{}"),
-)
-SUBSTITUENTS = (
-    *("C", "CC", "C(C)C", "O", "OC", "N", "N(C)C", "F", "Cl", "Br", "C#N", "C(F)(F)F", "C(=O)O", "C(=O)[O-]", "C(=O)N"),
-    *("C(=O)OC", "S(=O)(=O)N", "CO", "CCN", "C=C", "C#C", "NC(C)=O", "CS", "I"),
-)
 MARKS = {1: "-", 2: "=", 3: "#"}
 
 
-class Row(NamedTuple):
-    """One molecule of the table."""
-
-    smiles: str
-    logp: float
-    molecule: Molecule
-
-
-def list_smiles() -> list[str]:
-    """The molecules, in the order of the table."""
-    return [core.format(substituent) for core in CORES for substituent in SUBSTITUENTS]
-
-
-def build_rows() -> list[Row]:
-    """The table from rdkit."""
-    chem = import_rdkit()
-    from rdkit.Chem.Crippen import MolLogP  # type: ignore[attr-defined]
-
-    return [Row(text, round(MolLogP(chem.MolFromSmiles(text)), 4), parse_smiles(text)) for text in list_smiles()]
-
-
-def format_row(row: Row) -> list[str]:
-    """The cells of a row: SMILES, logP, atom tokens, bonds as 0-1 1=2 2#3."""
-    ends = row.molecule.bonds[:, : row.molecule.types.size // 2]
-    bonds = [f"{a}{MARKS[int(t)]}{b}" for a, b, t in zip(*ends, row.molecule.types, strict=False)]
-    return [row.smiles, f"{row.logp:.4f}", ";".join(row.molecule.atoms), " ".join(bonds)]
-
-
-def parse_row(cells: list[str]) -> Row:
-    """A row back from its cells."""
-    smiles, logp, atoms, bonds = cells
-    types = np.array([next(t for t, mark in MARKS.items() if mark in bond) for bond in bonds.split()], np.uint8)
-    ends = np.array([bond.replace("=", "-").replace("#", "-").split("-") for bond in bonds.split()], np.int64).T
-    molecule = Molecule(tuple(atoms.split(";")), np.concatenate([ends, ends[::-1]], 1), np.tile(types, 2))
-    return Row(smiles, float(logp), molecule)
-
-
-def read_table() -> list[Row]:
-    """The table that comes with the package."""
+def read_table() -> list[tuple[Molecule, float]]:
+    """The molecules with their logP."""
     with open(TABLE, newline="", encoding="utf-8") as file:
-        return [parse_row(cells) for cells in list(csv.reader(file))[1:]]
+        return [(_parse_molecule(atoms, bonds), float(logp)) for _, logp, atoms, bonds in list(csv.reader(file))[1:]]
+
+
+def _parse_molecule(atoms: str, bonds: str) -> Molecule:
+    """Atom tokens with semicolons between them, bonds as ``0-1 1=2 2#3``."""
+    types = np.array([next(t for t, mark in MARKS.items() if mark in bond) for bond in bonds.split()], np.uint8)
+    ends = np.array([re.split("[-=#]", bond) for bond in bonds.split()], np.int64).T
+    return Molecule(tuple(atoms.split(";")), np.concatenate([ends, ends[::-1]], 1), np.tile(types, 2))
 
 
 def split_molecules(counts: tuple[int, int, int], seed: int) -> Splits:
@@ -189,24 +129,10 @@ def split_molecules(counts: tuple[int, int, int], seed: int) -> Splits:
     rows, order, first = read_table(), Draws(seed, 0).order(sum(counts)), 0
     splits: Splits = {}
     for split, count in zip(SPLIT_NAMES, counts, strict=True):
-        splits[split] = _compact([rows[i] for i in order[first : first + count]])
+        molecules, targets = zip(*(rows[i] for i in order[first : first + count]), strict=True)
+        splits[split] = zinc.pack_molecules(molecules, targets)
         first += count
     return splits
-
-
-def _compact(rows: list[Row]) -> Compact:
-    graphs = [row.molecule for row in rows]
-    number = {token: i for i, token in enumerate(ZINC_ATOMS)}
-    atoms: Array = np.array([number[a] for g in graphs for a in g.atoms], np.uint8)
-    source, target = np.concatenate([g.bonds for g in graphs], 1)
-    return Compact.from_edges(
-        np.array([len(g.atoms) for g in graphs]),
-        np.array([g.types.size for g in graphs]),
-        source,
-        target,
-        {"atom": atoms, "target": np.array([row.logp for row in rows], np.float32)},
-        {"bond": np.concatenate([g.types for g in graphs])},
-    )
 
 
 # -- the datasets --------------------------------------------------------------------------------------------------

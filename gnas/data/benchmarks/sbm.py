@@ -16,15 +16,15 @@ import torch
 
 from gnas.data.benchmark import SPLIT_NAMES
 from gnas.data.benchmarks.compact import Compact, Splits
-from gnas.data.benchmarks.facts import Facts, node_task
 from gnas.data.benchmarks.sources import (
     Dataset,
+    Facts,
     Progress,
     Request,
     Source,
     download_splits,
     ignore_progress,
-    may_download,
+    node_task,
 )
 from gnas.data.encoding import Array
 from gnas.graph import GraphSet
@@ -65,6 +65,8 @@ def coin_threshold(probability: float) -> int:
     return round(probability * 2**16)
 
 
+DENSITY, JOINED = 0.5, 0.5  # of edges within a pattern, and between it and the other nodes
+SIGNALS = 3
 Graph = tuple[Array, Array, Array]  # adjacency [n, n] bool, signal [n], label [n]
 
 
@@ -100,6 +102,12 @@ class Pattern:
     signal: Array
 
 
+def draw_pattern(draws: Draws, size: int) -> Pattern:
+    """A pattern of so many nodes."""
+    adjacency = _symmetric(draws.levels(size * size).reshape(size, size) < coin_threshold(DENSITY))
+    return Pattern(adjacency, draws.below(SIGNALS, size))
+
+
 @dataclass(frozen=True)
 class PatternModel:
     """Block models with one of ``patterns`` small graphs planted in each; the label marks its nodes."""
@@ -108,9 +116,6 @@ class PatternModel:
     patterns: int
     pattern_sizes: tuple[int, int]
     mean_size: float | None = None  # of the patterns; draws are repeated until it is met to 0.1
-    density: float = 0.5
-    joined: float = 0.5
-    signals: int = 3
 
     def draw_patterns(self, seed: int) -> list[Pattern]:
         """The patterns that train, val and test share."""
@@ -118,23 +123,17 @@ class PatternModel:
         draws = Draws(seed, _stream(3, 0))
         while True:
             sizes = low + draws.below(high - low + 1, self.patterns)
-            if (
-                self.mean_size is None
-                or abs(int(sizes.sum()) - round(self.patterns * self.mean_size)) * 10 <= self.patterns
-            ):
-                return [self._pattern(draws, int(size)) for size in sizes]
-
-    def _pattern(self, draws: Draws, size: int) -> Pattern:
-        adjacency = _symmetric(draws.levels(size * size).reshape(size, size) < coin_threshold(self.density))
-        return Pattern(adjacency, draws.below(self.signals, size))
+            off = 0 if self.mean_size is None else int(sizes.sum()) - round(self.patterns * self.mean_size)
+            if 10 * abs(off) <= self.patterns:
+                return [draw_pattern(draws, int(size)) for size in sizes]
 
     def draw(self, draws: Draws, pattern: Pattern) -> Graph:
         """One graph. Levels are independent, so they are drawn in the final node order instead of being shuffled."""
         group = self.blocks.draw(draws, extra=pattern.signal.size)
-        adjacency = _edges(draws, group, self.blocks.thresholds(self.joined))
+        adjacency = _edges(draws, group, self.blocks.thresholds(JOINED))
         planted = np.flatnonzero(group == self.blocks.communities)
         adjacency[np.ix_(planted, planted)] = pattern.adjacency
-        signal = draws.below(self.signals, group.size)
+        signal = draws.below(SIGNALS, group.size)
         signal[planted] = pattern.signal
         return adjacency, signal, group == self.blocks.communities
 
@@ -223,8 +222,7 @@ MODELS: dict[str, Model] = {
 def read_pyg(request: Request) -> Splits:
     """The published graphs as PyG downloads them, signals back from one-hot rows to numbers."""
     splits: Splits = {}
-    for split, graphs in download_splits(request.name).items():
-        one = GraphSet.from_data(graphs, "node")
+    for split, one in download_splits(request.name, "node").items():
         signal = one.x.argmax(1) if one.x.size(1) > 1 else one.x[:, 0]
         columns = {"signal": signal.numpy().astype(np.uint8), "label": one.y.numpy().astype(np.uint8)}
         splits[split] = Compact.from_graphs(one, columns)
@@ -242,12 +240,19 @@ def graph_set(split: Compact, edge_attr: bool = False) -> GraphSet:
     return split.graph_set(signal[:, None], label, "node")
 
 
-def _dataset(name: str, facts: Facts) -> Dataset:
-    def published(request: Request) -> bool:  # the download is one draw: for another seed it does not serve
-        return may_download(request) and request.seed == 0
-
+def _dataset(name: str, what: str, classes: int, val: int, figures: tuple[int, int, int, int]) -> Dataset:
+    facts = Facts(
+        f"stochastic block model, {what}",
+        node_task(classes, classes + 1),
+        (10_000, val, val),
+        *figures,
+        symmetric=True,
+        tolerance=0.01,
+        slack=20,
+        patience=5,
+    )
     sources = (
-        Source("download", f"GNNBenchmarkDataset of PyG, {name.upper()}", published, read_pyg),
+        Source.of_download(f"GNNBenchmarkDataset of PyG, {name.upper()}", read_pyg, only_seed=0),
         Source("generator", "drawn from the seed", lambda request: True, draw_splits),
     )
     return Dataset(facts, graph_set, sources)
@@ -256,30 +261,6 @@ def _dataset(name: str, facts: Facts) -> Dataset:
 # The data is a random draw: another draw agrees with the published one in its means only. The largest of 14,000 random
 # graphs varies by a dozen nodes between draws.
 DATASETS = {
-    "pattern": _dataset(
-        "pattern",
-        Facts(
-            "stochastic block model, find the planted pattern",
-            node_task(2, 3),
-            (10_000, 2_000, 2_000),
-            *(1_664_491, 44, 188, 6_099),
-            symmetric=True,
-            tolerance=0.01,
-            slack=20,
-            patience=5,
-        ),
-    ),
-    "cluster": _dataset(
-        "cluster",
-        Facts(
-            "stochastic block model, find the communities",
-            node_task(6, 7),
-            (10_000, 1_000, 1_000),
-            *(1_406_436, 41, 190, 4_304),
-            symmetric=True,
-            tolerance=0.01,
-            slack=20,
-            patience=5,
-        ),
-    ),
+    "pattern": _dataset("pattern", "find the planted pattern", 2, 2_000, (1_664_491, 44, 188, 6_099)),
+    "cluster": _dataset("cluster", "find the communities", 6, 1_000, (1_406_436, 41, 190, 4_304)),
 }

@@ -1,4 +1,4 @@
-"""Where a benchmark can come from, tried in order: prepared file, raw files, download, generator."""
+"""What a benchmark of the package is, and where it can come from: prepared file, raw files, download, generator."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gnas.data.benchmark import SPLIT_NAMES
+from gnas.data.benchmark import PATIENCE, SPLIT_NAMES
 from gnas.data.benchmarks.compact import Compact, Splits
-from gnas.data.benchmarks.facts import Facts
 from gnas.data.cache import user_cache
 from gnas.data.storage import BrokenFile, read_arrays, read_npz, write_arrays
 from gnas.errors import InputError
 from gnas.graph import GraphSet
+from gnas.model.task import Task
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -31,6 +31,41 @@ Progress = Callable[[str, int, int], None]  # what is done, how many are done, o
 
 def ignore_progress(what: str, done: int, total: int) -> None:
     """Report no progress."""
+
+
+DIGITS = tuple("0123456789")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is published of a dataset. ``tolerance`` is relative: 0 if every copy must be the same data."""
+
+    what: str
+    task: Task
+    graphs: tuple[int, int, int]
+    nodes: int  # in all splits
+    smallest: int
+    largest: int
+    edges: float  # directed, mean per graph
+    symmetric: bool
+    tolerance: float = 0.0
+    slack: int = 0  # allowed difference of the smallest and the largest graph
+    patience: int = PATIENCE  # of the training protocol
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the data is a random draw, so that another seed gives another dataset of the same kind."""
+        return self.tolerance > 0
+
+
+def node_task(classes: int, signals: int) -> Task:
+    """Classes of nodes that read one category."""
+    return Task("node", "classification", classes, (signals,), loss="weighted_cross_entropy", metric="class_accuracy")
+
+
+def image_task(channels: int, labels: tuple[str, ...]) -> Task:
+    """Classes of images whose superpixels have ``channels`` features."""
+    return Task("graph", "classification", len(labels), in_channels=channels, metric="accuracy", labels=labels)
 
 
 @dataclass(frozen=True)
@@ -48,8 +83,9 @@ class Request:
     must_store: bool = False  # whether it is an error if the prepared file cannot be written
 
     def find(self, relative: str) -> Path | None:
-        """A file under the data root or in the per-user folder."""
-        return find_file(self.root, relative)
+        """A file under the data root, else in the per-user folder, else None."""
+        files = (folder / relative for folder in (self.root, user_cache()))
+        return next((file for file in files if file.is_file()), None)
 
 
 @dataclass(frozen=True)
@@ -64,6 +100,22 @@ class Source:
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.what}"
+
+    @staticmethod
+    def of_file(
+        kind: str, relative: str, read: Callable[[Request, Path], Splits], note: str = "", quick: bool = False
+    ) -> Source:
+        """A file under the data root or in the per-user folder."""
+
+        def read_file(request: Request) -> Splits:
+            return read(request, request.find(relative) or request.root / relative)
+
+        return Source(kind, relative + note, lambda request: request.find(relative) is not None, read_file, quick)
+
+    @staticmethod
+    def of_download(what: str, read: Callable[[Request], Splits], only_seed: int | None = None) -> Source:
+        """A download, which the caller may forbid. One random draw serves for ``only_seed`` alone."""
+        return Source("download", what, lambda r: r.download and only_seed in (None, r.seed), read)
 
 
 @dataclass(frozen=True)
@@ -128,13 +180,12 @@ def _read_prepared(request: Request, path: Path, relative: str) -> PreparedSplit
 
 def _earlier_file(request: Request) -> Source:
     """The prepared file of an earlier version: it is read once and stored in today's form."""
-    relative = prepared_name(request.name, request.facts, request.seed, ".npz")
 
-    def read(request: Request) -> Splits:
-        arrays = read_npz(request.find(relative) or request.root / relative)
+    def read(request: Request, path: Path) -> Splits:
+        arrays = read_npz(path)
         return {split: Compact.from_arrays(split, arrays) for split in SPLIT_NAMES}
 
-    return Source("prepared", relative, lambda r: r.find(relative) is not None, read)
+    return Source.of_file("prepared", prepared_name(request.name, request.facts, request.seed, ".npz"), read)
 
 
 def _check_complete(request: Request, splits: Splits) -> Splits:
@@ -149,13 +200,13 @@ def _store(request: Request, relative: str, splits: Splits, source: str, notes: 
     try:
         path = cache_folder(request.root, request.name) / Path(relative).name
         write_arrays(path, arrays, {"name": request.name, "source": source})
-        shutil.rmtree(path.with_name(PARTS), ignore_errors=True)  # only now: a kill before the write would lose them
-        return path
     except OSError as error:  # a full or read-only disk: the data is usable all the same
         if request.must_store:
             raise
         notes.append(f"not stored for the next time: {error}")
         return None
+    shutil.rmtree(path.with_name(PARTS), ignore_errors=True)  # only now: a kill before the write would lose them
+    return path
 
 
 def _describe_missing(request: Request, sources: tuple[Source, ...], failed: list[str]) -> str:
@@ -192,30 +243,18 @@ def cache_folder(root: Path, name: str) -> Path:
     return folder if is_writable(folder) else user_cache() / name
 
 
-def find_file(root: Path, relative: str) -> Path | None:
-    """The file under the data root, else in the per-user folder, else None."""
-    for folder in dict.fromkeys((root, user_cache())):
-        if (folder / relative).is_file():
-            return folder / relative
-    return None
-
-
 # -- downloads: the published graphs through PyG's own dataset classes ----------------------------------------------
 
 
-def may_download(request: Request) -> bool:
-    """Whether the caller allows a download."""
-    return request.download
-
-
-def download_splits(name: str) -> dict[str, list[Data]]:
-    """The three splits as PyG graphs; one error line whatever went wrong."""
+def download_splits(name: str, level: str = "graph") -> dict[str, GraphSet]:
+    """The three splits; one error line whatever went wrong."""
     try:
         with tempfile.TemporaryDirectory(prefix="gnas-") as folder:
-            return {split: list(fetch_with_pyg(name, split, Path(folder))) for split in SPLIT_NAMES}
+            found = {split: list(fetch_with_pyg(name, split, Path(folder))) for split in SPLIT_NAMES}
     except Exception as error:  # PyG, its file layer and the network raise dozens of kinds
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"cannot download {name}: {reason[:160]}") from None
+    return {split: GraphSet.from_data(graphs, level) for split, graphs in found.items()}
 
 
 def fetch_with_pyg(name: str, split: str, folder: Path) -> Iterable[Data]:

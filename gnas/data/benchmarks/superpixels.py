@@ -19,18 +19,19 @@ from torch import Tensor
 
 from gnas.data.benchmark import SPLIT_NAMES
 from gnas.data.benchmarks.compact import Compact, Splits, to_offsets
-from gnas.data.benchmarks.facts import DIGITS, Facts, image_task
 from gnas.data.benchmarks.images import IMAGE_FILES, SLIC, UNIT, Nodes, find_images, segment_images
 from gnas.data.benchmarks.sources import (
+    DIGITS,
     PARTS,
     Dataset,
+    Facts,
     Progress,
     Request,
     Source,
     cache_folder,
     download_splits,
     ignore_progress,
-    may_download,
+    image_task,
 )
 from gnas.data.encoding import Array
 from gnas.data.storage import BrokenFile, read_npz
@@ -183,8 +184,7 @@ def read_prepared(path: Path) -> dict[str, Nodes]:
 def read_pyg(name: str) -> dict[str, Nodes]:
     """Nodes of the graphs that PyG downloads: ``x`` is the colour, ``pos`` the centre in units of the image."""
     parts, size = {}, SLIC[name].size
-    for split, graphs in download_splits(name).items():
-        one = GraphSet.from_data(graphs)
+    for split, one in download_splits(name).items():
         if one.pos is None:
             raise BrokenFile(f"the download of {name} has no positions")
         pixels = one.pos.double() * (size if float(one.pos.max()) <= 1 else 1)
@@ -194,69 +194,48 @@ def read_pyg(name: str) -> dict[str, Nodes]:
     return parts
 
 
-def _dataset(name: str, facts: Facts) -> Dataset:
+def as_graph_set(split: Compact, x: Tensor, size: int, edge_attr: bool) -> GraphSet:
+    """Features that end with the centres in units of the image; ``edge_attr`` adds edge strengths and positions."""
+    y = torch.from_numpy(split.columns["label"]).long()
+    if not edge_attr:
+        return split.graph_set(x, y, "graph")
+    return split.graph_set(x, y, "graph", edge_attr=edge_strengths(split, size), pos=x[:, -2:])
+
+
+def _dataset(name: str, what: str, labels: tuple[str, ...], train: int, figures: tuple[int, int, int]) -> Dataset:
     """PyG's copy gives the nodes only: its MNIST edges are reported to differ from the original's, so edges are always
     built here."""
-    prepared, size = f"{name}/{name}_superpixels.npz", SLIC[name].size
+    size, counts, channels = SLIC[name].size, (train, 5_000, 10_000), 5 if name == "cifar10" else 3
+    facts = Facts(what, image_task(channels, labels), counts, *figures, 8 * figures[0] / sum(counts), symmetric=False)
 
     def graph_set(split: Compact, edge_attr: bool) -> GraphSet:
-        """Colours and centres (in units of the image) as features; ``edge_attr`` adds edge strengths and positions."""
+        """Colours and centres as features."""
         center = torch.from_numpy(split.columns["center"].astype(np.float32)) / (UNIT * size)
-        x = torch.cat([torch.from_numpy(split.columns["color"].astype(np.float32)), center], 1)
-        y = torch.from_numpy(split.columns["label"]).long()
-        if not edge_attr:
-            return split.graph_set(x, y, "graph")
-        return split.graph_set(x, y, "graph", edge_attr=edge_strengths(split, size), pos=center)
-
-    def from_prepared(request: Request) -> Splits:
-        return add_edges(read_prepared(request.find(prepared) or request.root / prepared), request)
+        color = torch.from_numpy(split.columns["color"].astype(np.float32))
+        return as_graph_set(split, torch.cat([color, center], 1), size, edge_attr)
 
     def from_images(request: Request) -> Splits:
         folder = cache_folder(request.root, name) / PARTS
         return add_edges(segment_images(name, request.root, folder, request.workers, request.on_progress), request)
 
-    return Dataset(
-        facts,
-        graph_set,
-        (
-            Source("prepared", prepared, lambda request: request.find(prepared) is not None, from_prepared),
-            Source(
-                "raw",
-                f"{IMAGE_FILES[name]} (needs the images extra)",
-                lambda request: find_images(name, request.root) is not None,
-                from_images,
-            ),
-            Source(
-                "download",
-                f"GNNBenchmarkDataset of PyG, {name.upper()}, edges built here",
-                may_download,
-                lambda request: add_edges(read_pyg(name), request),
-            ),
+    def has_images(request: Request) -> bool:
+        return find_images(name, request.root) is not None
+
+    sources = (
+        Source.of_file(
+            "prepared", f"{name}/{name}_superpixels.npz", lambda request, path: add_edges(read_prepared(path), request)
         ),
-        edge_channels=1,
+        Source("raw", f"{IMAGE_FILES[name]} (needs the images extra)", has_images, from_images),
+        Source.of_download(
+            f"GNNBenchmarkDataset of PyG, {name.upper()}, edges built here",
+            lambda request: add_edges(read_pyg(name), request),
+        ),
     )
+    return Dataset(facts, graph_set, sources, edge_channels=1)
 
 
 OBJECTS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 DATASETS = {
-    "mnist": _dataset(
-        "mnist",
-        Facts(
-            "superpixels of handwritten digits",
-            image_task(3, DIGITS),
-            (55_000, 5_000, 10_000),
-            *(4_939_668, 40, 75, 8 * 4_939_668 / 70_000),
-            symmetric=False,
-        ),
-    ),
-    "cifar10": _dataset(
-        "cifar10",
-        Facts(
-            "superpixels of small photographs",
-            image_task(5, OBJECTS),
-            (45_000, 5_000, 10_000),
-            *(7_058_005, 85, 150, 8 * 7_058_005 / 60_000),
-            symmetric=False,
-        ),
-    ),
+    "mnist": _dataset("mnist", "superpixels of handwritten digits", DIGITS, 55_000, (4_939_668, 40, 75)),
+    "cifar10": _dataset("cifar10", "superpixels of small photographs", OBJECTS, 45_000, (7_058_005, 85, 150)),
 }

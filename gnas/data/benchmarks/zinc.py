@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,8 @@ import torch
 
 from gnas.data.benchmark import SPLIT_NAMES
 from gnas.data.benchmarks.compact import Compact, Splits
-from gnas.data.benchmarks.facts import Facts
-from gnas.data.benchmarks.sources import Dataset, Request, Source, download_splits, may_download
-from gnas.data.encoding import Array
-from gnas.data.smiles import import_rdkit, parse_smiles
+from gnas.data.benchmarks.sources import Dataset, Facts, Request, Source, download_splits
+from gnas.data.smiles import Molecule, import_rdkit, parse_smiles
 from gnas.data.storage import BrokenFile, read_npz
 from gnas.errors import InputError
 from gnas.graph import GraphSet
@@ -30,35 +29,37 @@ def graph_set(split: Compact, edge_attr: bool = False) -> GraphSet:
     return split.graph_set(x, columns["target"].float(), "graph", edge_attr=bonds)
 
 
-def read_prepared(request: Request) -> Splits:
+def pack_molecules(molecules: Sequence[Molecule], targets: Sequence[float]) -> Compact:
+    """Molecules with a target each."""
+    return Compact.from_edges(
+        np.array([len(one.atoms) for one in molecules]),
+        np.array([one.types.size for one in molecules]),
+        np.concatenate([one.bonds for one in molecules], 1),
+        {"atom": np.concatenate([one.numbers() for one in molecules]), "target": np.array(targets, np.float32)},
+        {"bond": np.concatenate([one.types for one in molecules])},
+    )
+
+
+def read_prepared(request: Request, path: Path) -> Splits:
     """The arrays ``SPLIT_atom_type``, ``SPLIT_edge_index``, ... of the prepared file."""
-    path = request.find(PREPARED)
-    arrays = read_npz(path) if path else {}
+    arrays = read_npz(path)
+
+    def pack(split: str) -> Compact:
+        names = ("node_ptr", "edge_ptr", "edge_index", "atom_type", "target", "bond_type")
+        node_ptr, edge_ptr, ends, atom, target, bond = (arrays[f"{split}_{name}"] for name in names)
+        columns = {"atom": atom, "target": target}
+        return Compact.from_edges(np.diff(node_ptr), np.diff(edge_ptr), ends.astype(np.int64), columns, {"bond": bond})
+
     try:
-        return {split: _from_prepared(split, arrays) for split in SPLIT_NAMES}
+        return {split: pack(split) for split in SPLIT_NAMES}
     except (KeyError, IndexError, ValueError) as error:
         raise BrokenFile(f"{PREPARED}: {error!r}") from None
 
 
-def _from_prepared(split: str, arrays: dict[str, Array]) -> Compact:
-    def get(name: str) -> Array:
-        return arrays[f"{split}_{name}"]
-
-    source, target = get("edge_index").astype(np.int64)
-    return Compact.from_edges(
-        np.diff(get("node_ptr")),
-        np.diff(get("edge_ptr")),
-        source,
-        target,
-        {"atom": get("atom_type"), "target": get("target")},
-        {"bond": get("bond_type")},
-    )
-
-
-def read_raw(request: Request) -> Splits:
+def read_raw(request: Request, path: Path) -> Splits:
     """Every row of the SMILES file, in order, as rdkit reads it."""
     import_rdkit()  # an error at once if it is missing
-    rows = _read_csv(request.find(SMILES) or request.root / SMILES)
+    rows = _read_csv(path)
     total, done = sum(map(len, rows.values())), 0
     splits: Splits = {}
     for split in SPLIT_NAMES:
@@ -86,44 +87,29 @@ def _read_csv(path: Path) -> dict[str, list[_Row]]:
 
 
 def _from_smiles(rows: list[_Row], done: int, total: int, request: Request) -> Compact:
-    atoms, bonds, types = [], [], []
+    molecules = []
     for i, (line, text, _) in enumerate(rows):
         try:
-            molecule = parse_smiles(text)
-            atoms.append(molecule.numbers())
+            molecules.append(parse_smiles(text))
+            molecules[-1].numbers()
         except InputError as error:
             raise BrokenFile(f"{SMILES}, line {line}: {error}") from None
-        bonds.append(molecule.bonds)
-        types.append(molecule.types)
         if i % 200 == 0:
             request.on_progress("molecules", done + i, total)
     if not rows:
         raise BrokenFile(f"{SMILES} has no rows for one of train, val and test")
-    source, target = np.concatenate(bonds, 1)
-    return Compact.from_edges(
-        np.array([len(a) for a in atoms]),
-        np.array([len(t) for t in types]),
-        source,
-        target,
-        {"atom": np.concatenate(atoms), "target": np.array([y for *_, y in rows], np.float32)},
-        {"bond": np.concatenate(types)},
-    )
+    return pack_molecules(molecules, [target for *_, target in rows])
 
 
 def read_pyg(request: Request) -> Splits:
     """The graphs that PyG downloads."""
     splits: Splits = {}
-    for split, graphs in download_splits(request.name).items():
-        one = GraphSet.from_data(graphs)
+    for split, one in download_splits(request.name).items():
         if one.edge_attr is None:
             raise InputError("the download has no bond types")
-        columns: dict[str, Array] = {
-            "atom": one.x[:, 0].numpy().astype(np.uint8),
-            "target": one.y.numpy().astype(np.float32),
-        }
-        bare = Compact.from_graphs(one, columns)
-        bonds = one.edge_attr.reshape(-1).numpy().astype(np.uint8)
-        splits[split] = Compact(bare.nodes, bare.degree, bare.source, {**columns, "bond": bonds})
+        integers = {"atom": one.x[:, 0], "bond": one.edge_attr.reshape(-1)}
+        columns = {name: column.numpy().astype(np.uint8) for name, column in integers.items()}
+        splits[split] = Compact.from_graphs(one, {"target": one.y.numpy().astype(np.float32), **columns})
     return splits
 
 
@@ -138,14 +124,9 @@ DATASETS = {
         ),
         graph_set,
         (
-            Source("prepared", PREPARED, lambda r: r.find(PREPARED) is not None, read_prepared, quick=True),
-            Source(
-                "raw",
-                f"{SMILES} (columns split, smiles, y; needs the chem extra)",
-                lambda r: r.find(SMILES) is not None,
-                read_raw,
-            ),
-            Source("download", "ZINC of PyG, subset", may_download, read_pyg),
+            Source.of_file("prepared", PREPARED, read_prepared, quick=True),
+            Source.of_file("raw", SMILES, read_raw, " (columns split, smiles, y; needs the chem extra)"),
+            Source.of_download("ZINC of PyG, subset", read_pyg),
         ),
         edge_categories=BONDS,
     )

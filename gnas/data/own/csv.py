@@ -1,4 +1,4 @@
-"""A CSV file as columns of cells, read in bulk, with the line every row came from."""
+"""A CSV or SDF file as columns of cells, with the line or record every row came from. CSV files are read in bulk."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from gnas import files
+from gnas.data.atoms import MOST_ATOMS
+from gnas.data.checks import allowed_memory, check_columns, check_memory
 from gnas.data.encoding import Array, format_list
-from gnas.data.limits import allowed_memory, check_columns, check_memory
-from gnas.errors import InputError
+from gnas.data.own.options import ReadOptions
+from gnas.data.smiles import import_rdkit
+from gnas.errors import InputError, choose
 from gnas.printed import format_count
 
 COMMA, NEWLINE = ord(","), ord("\n")
@@ -76,14 +80,13 @@ class Table:
         cells = self.columns[name]
         filled = cells != b""
         numbers = np.where(filled, cells, b"0")
-        typed = _integers(numbers)
-        if typed is None:
-            typed = _floats(numbers)
-        if typed is None:
-            if not allow_text:
-                self._check_all_text(name)
-            return cells, filled
-        return typed, filled
+        for read in (_integers, _floats):
+            typed = read(numbers)
+            if typed is not None:
+                return typed, filled
+        if not allow_text:
+            self._check_all_text(name)
+        return cells, filled
 
     def targets(self, names: Sequence[str], allow_text: bool) -> tuple[dict[str, Array], Array | None]:
         """Target columns, and the rows that have a value (None: all). Of several columns, blank numbers become NaN."""
@@ -92,7 +95,8 @@ class Table:
             labelled = np.logical_and.reduce([filled for _, filled in read.values()])
         else:
             labelled = np.logical_or.reduce([filled for _, filled in read.values()]) if read else np.ones(0, bool)
-            read = {n: (_blank_to_nan(v, filled) if len(read) > 1 else v, filled) for n, (v, filled) in read.items()}
+            for name, (values, filled) in read.items() if len(read) > 1 else ():
+                read[name] = values if filled.all() else np.where(filled, values, np.nan), filled
         return {name: values for name, (values, _) in read.items()}, None if labelled.all() else labelled
 
     def features(self, name: str, allow_text: bool = False) -> Array:
@@ -102,6 +106,15 @@ class Table:
             raise InputError(f"{self.place(int((~filled).argmax()))}: column {name!r} is empty")
         return values
 
+    def graph_features(self, taken: Sequence[str], options: ReadOptions) -> dict[str, Array]:
+        """The columns that ``options`` name, of a table with one row per graph; ``taken`` are columns of another meaning."""
+        for name in options.graph_features:
+            if options.vocabulary and name not in self.columns:
+                where = self.file or "a list of SMILES"
+                raise InputError(f"{where}: no column {name!r}, which this network reads; give a table that has it")
+            choose(name, [c for c in self.columns if c not in (*taken, *options.reserved)], "feature of graphs")
+        return {name: self.numbers(name) for name in options.graph_features}
+
     def numbers(self, name: str) -> Array:
         """A column of numbers as float64; NaN for an empty cell."""
         values, filled = self.values(name)
@@ -109,15 +122,6 @@ class Table:
             row = int(filled.argmax())
             raise InputError(f"{self.place(row)}: column {name!r} holds {values[row].decode()!r}; numbers are needed")
         return np.where(filled, values.astype(np.float64), np.nan)
-
-    def is_binary(self, name: str) -> bool:
-        """Whether a column holds 0, 1 and blanks alone."""
-        values, filled = self.values(name, allow_text=True)
-        return values.dtype.kind != "S" and bool(filled.any()) and bool(np.isin(values[filled], (0, 1)).all())
-
-    def is_text(self, name: str) -> bool:
-        """Whether some cell of a column holds no number."""
-        return self.values(name, allow_text=True)[0].dtype.kind == "S"
 
     def _check_all_text(self, name: str) -> None:
         # Otherwise one typing error would silently turn a column of numbers into a column of categories.
@@ -129,10 +133,6 @@ class Table:
                 f"{self.place(row)}: column {name!r} holds {cells[row].decode()!r}, not a number like its other cells; "
                 f"correct it, or read it as text with the data option categorical={name} (of a target: kind=classification)"
             )
-
-
-def _blank_to_nan(values: Array, filled: Array) -> Array:
-    return values if filled.all() else np.where(filled, values, np.nan)
 
 
 def _integers(cells: Array) -> Array | None:
@@ -283,3 +283,45 @@ def _quoted(file: str, data: bytes) -> Table:
 
 def _ragged(file: str, line: int, found: int, expected: int) -> InputError:
     return InputError(f"{file} line {line}: {found} cells, but the first line has {expected}")
+
+
+# -- SDF files -----------------------------------------------------------------------------------------------------
+
+
+def read_sdf(path: Path) -> Table:
+    """The molecules of an SDF as SMILES, their properties as columns; a record that rdkit cannot read is empty."""
+    chem = import_rdkit()
+    data = read_bytes(path)
+    records: list[dict[str, str]] = []
+    try:
+        for molecule in chem.ForwardSDMolSupplier(io.BytesIO(data)):
+            if molecule is None or molecule.GetNumAtoms() > MOST_ATOMS:
+                records.append({})
+                continue
+            properties = {name.strip(): molecule.GetProp(name).strip() for name in molecule.GetPropNames()}
+            records.append({**properties, "smiles": chem.MolToSmiles(molecule)})
+    except (ValueError, RuntimeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path.name} record {len(records) + 1}: {str(error).splitlines()[0]}") from None
+    names = {"smiles": 0}  # and the width of its longest text
+    for record in records:
+        names.update((name, max(names.get(name, 0), len(text))) for name, text in record.items())
+    check_columns(len(names), path.name)
+    needed = sum(8 + width for width in names.values()) * len(records)
+    check_memory(needed, len(data), f"{path.name}: its properties")
+    columns = {name: to_cells([record.get(name) for record in records]) for name in names}
+    return Table(path.name, columns, np.arange(1, len(records) + 1), "record")
+
+
+def to_cells(values: Sequence[Any]) -> Array:
+    """Values as cells of a CSV; None and NaN are empty."""
+    return np.array([_cell(value) for value in values] or [], np.bytes_)
+
+
+def _cell(value: Any) -> bytes:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas.NA cannot be compared
+        return b""
+    if isinstance(value, float | np.floating) and value != value:
+        return b""
+    if isinstance(value, bool | np.bool_):
+        value = int(value)
+    return str(value).strip().encode(errors="replace")

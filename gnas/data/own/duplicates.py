@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from gnas.data.atoms import parse_canonical
 from gnas.data.encoding import Array
@@ -53,8 +53,8 @@ class _Colours:
         starts = np.repeat(graphs.node_ptr.numpy()[:-1], graphs.edge_counts.numpy())
         self.source, target = (ends.numpy().astype(np.int64) + starts for ends in graphs.edge_index)
         self.pointers = np.concatenate([[0], np.bincount(target, minlength=graphs.num_nodes).cumsum()])
-        self.edges = _hash_rows(None if graphs.edge_attr is None else graphs.edge_attr.numpy(), len(target))
-        self.values = _hash_rows(graphs.x.numpy(), graphs.num_nodes)
+        self.edges = _hash_rows(graphs.edge_attr, len(target))
+        self.values = _hash_rows(graphs.x, graphs.num_nodes)
         self._refine()
 
     def _refine(self) -> None:
@@ -66,8 +66,7 @@ class _Colours:
     def hash_graphs(self) -> Array:
         """A number per graph that equal graphs share."""
         pointers = self.graphs.node_ptr.numpy()
-        features = self.graphs.graph_attr
-        whole = _hash_rows(None if features is None else features.numpy(), len(self.graphs))
+        whole = _hash_rows(self.graphs.graph_attr, len(self.graphs))
         return _mix(_sum_ranges(_mix(self.values), pointers) + _mix(np.diff(pointers).astype(np.uint64)) + whole)
 
     def order_nodes(self) -> Array:
@@ -86,9 +85,9 @@ class _Colours:
         return np.lexsort((self.values, graph))
 
 
-def _hash_rows(values: Array | None, rows: int) -> Array:
+def _hash_rows(values: Tensor | None, rows: int) -> Array:
     found = np.zeros(rows, np.uint64)
-    for column in () if values is None else as_matrix(values).T:
+    for column in () if values is None else as_matrix(values.numpy()).T:
         plain = np.ascontiguousarray(column)
         whole = plain.dtype.kind != "f"
         bits = plain.astype(np.int64).view(np.uint64) if whole else (plain + 0.0).view(f"u{plain.itemsize}")
@@ -136,14 +135,11 @@ def _canonical_forms(graphs: GraphSet, candidates: Array) -> list[str]:
 
 
 def _canonical_smiles(smiles: Sequence[str], candidates: Array) -> list[str]:
-    chem = import_rdkit()
-    return [_write_canonical(chem, smiles[i]) for i in candidates.tolist()]
-
-
-def _write_canonical(chem: Any, text: str) -> str:
-    """rdkit's canonical SMILES, also of a molecule with an unusual valence."""
-    molecule = chem.MolFromSmiles(text)
-    if molecule is None:
-        parsed = parse_canonical(text)
-        molecule = None if parsed is None else parsed[0]
-    return text if molecule is None else str(chem.MolToSmiles(molecule))
+    """rdkit's canonical SMILES, also of molecules with an unusual valence."""
+    chem, written = import_rdkit(), []
+    for text in (smiles[i] for i in candidates.tolist()):
+        molecule = chem.MolFromSmiles(text)
+        if molecule is None and (parsed := parse_canonical(text)) is not None:
+            molecule = parsed[0]
+        written.append(text if molecule is None else str(chem.MolToSmiles(molecule)))
+    return written

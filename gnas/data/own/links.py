@@ -3,16 +3,14 @@ edges of train alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from gnas.data.benchmark import SPLIT_NAMES
-from gnas.data.encoding import Array, Place
+from gnas.data.encoding import Array
 from gnas.data.own.options import LoadOptions
-from gnas.data.own.raw import RawGraphs, check_lengths, gather_attribute, read_link_labels
+from gnas.data.own.raw import RawGraphs, starts_of
 from gnas.data.own.split import split_units
 from gnas.errors import InputError
 from gnas.printed import format_count
@@ -23,32 +21,6 @@ NO_PAIRS = (
     "link prediction scores pairs of nodes, and none are given: set data.edge_label_index of PyG objects, or put pairs.csv "
     "with the columns source and target into the folder of tables"
 )
-
-
-def read_pairs(graphs: Sequence[Any], place: Place) -> dict[str, Any]:
-    """Pairs of nodes of PyG objects and, where they are known, their labels: 1 for a link, 0 for none."""
-    if any(graph.get("pos_edge_label_index") is not None for graph in graphs):
-        raise InputError(f"{place(0)}: pos_edge_label_index is not read; make the split without split_labels=True")
-    index = gather_attribute(graphs, "edge_label_index", place)
-    if index is None:
-        return {"targets": {}}
-    for i, one in enumerate(index):
-        if one.ndim != 2 or one.shape[0] != 2 or one.dtype.kind != "i":
-            raise InputError(
-                f"{place(i)}: edge_label_index has the shape {list(one.shape)}; whole numbers [2, pairs] are needed"
-            )
-    counts = np.array([one.shape[1] for one in index])
-    found: dict[str, Any] = {"pairs": np.concatenate(index, axis=1), "pair_counts": counts, "targets": {}}
-    labels = gather_attribute(graphs, "edge_label", place, counts)
-    if labels is not None:
-        check_lengths(labels, counts, "edge_label", "pair", place)
-        for i, label in enumerate(labels):
-            if label.size != counts[i]:
-                raise InputError(f"{place(i)}: edge_label has the shape {list(label.shape)}; a pair has one label")
-        graph = np.repeat(np.arange(len(counts)), counts)
-        flat = np.concatenate([label.reshape(-1) for label in labels])
-        found["targets"] = {TARGET: read_link_labels(flat, lambda row: place(int(graph[row])))}
-    return found
 
 
 def prepare_links(raw: RawGraphs, options: LoadOptions) -> RawGraphs:
@@ -77,8 +49,8 @@ def prepare_links(raw: RawGraphs, options: LoadOptions) -> RawGraphs:
 def is_undirected(raw: RawGraphs) -> bool:
     """Whether every edge has its reverse; then pairs have no order."""
     ends = raw.flat_edges()
-    total = int(raw.node_counts.sum())
-    return bool(np.array_equal(np.unique(ends[0] * total + ends[1]), np.unique(ends[1] * total + ends[0])))
+    there, back = (np.unique(_keys(raw, both, False)) for both in (ends, ends[::-1]))
+    return bool(np.array_equal(there, back))
 
 
 def _pairs_of_edges(raw: RawGraphs, options: LoadOptions, undirected: bool) -> RawGraphs:
@@ -92,11 +64,11 @@ def _pairs_of_edges(raw: RawGraphs, options: LoadOptions, undirected: bool) -> R
     edges = np.flatnonzero(ends[0] != ends[1])
     _, first, unit = np.unique(_keys(raw, ends[:, edges], undirected), return_index=True, return_inverse=True)
     given = raw.row_split if options.reads_split else None
-    codes = split_units(len(first), options, options.fold) if given is None else given[edges[first]]
+    chosen = edges[first]
+    codes = split_units(len(first), options, options.fold) if given is None else given[chosen]
     of_edges = np.zeros(ends.shape[1], np.int8)
     of_edges[edges] = codes[unit.reshape(-1)]
-    chosen = edges[first]
-    graph = np.repeat(np.arange(len(raw)), raw.edge_counts)[chosen]
+    graph = _graphs(raw, "edge")[chosen]
     order = np.argsort(graph, kind="stable")
     pairs = raw.edge_index[:, chosen][:, order]
     how = "as given by edges.csv" if given is not None else _describe_split(options)
@@ -121,9 +93,10 @@ def _split_pairs(raw: RawGraphs, options: LoadOptions, undirected: bool) -> RawG
     """The split of given pairs: that of their graphs, that of the rows, or a random one."""
     if options.reads_split and raw.graph_split is not None:
         leaks = _find_held_out(raw, _codes_of_pairs(replace(raw, row_split=None)), undirected)
-        notes = (_note_leaks(leaks),) if leaks.any() else ()
-        reasons = (*raw.reasons, "pairs and split as given")
-        return replace(raw, row_split=None, notes=(*raw.notes, *notes), reasons=reasons)
+        raw = replace(raw, row_split=None, reasons=(*raw.reasons, "pairs and split as given"))
+        why = "messages run over the links to predict, so scores are too good"
+        note = f"{format_count(int(leaks.sum()), 'edge')} of val or test graphs are positive pairs of the same graph: {why}"
+        return replace(raw, notes=(*raw.notes, note)) if leaks.any() else raw
     if options.reads_split and raw.row_split is not None:
         codes, how = raw.row_split, "as given"
     else:
@@ -155,8 +128,7 @@ def _codes_of_pairs(raw: RawGraphs) -> Array:
     if raw.row_split is not None:
         return raw.row_split
     assert raw.graph_split is not None
-    assert raw.pair_counts is not None
-    return np.repeat(raw.graph_split, raw.pair_counts)
+    return np.repeat(raw.graph_split, raw.counts("link"))
 
 
 def _find_held_out(raw: RawGraphs, codes: Array, undirected: bool) -> Array:
@@ -166,23 +138,20 @@ def _find_held_out(raw: RawGraphs, codes: Array, undirected: bool) -> Array:
     return np.isin(_keys(raw, raw.flat_edges(), undirected), keys)
 
 
-def _note_leaks(leaks: Array) -> str:
-    return (
-        f"{format_count(int(leaks.sum()), 'edge')} of val or test graphs are positive pairs of the same graph: messages run "
-        "over the links to predict, so scores are too good"
-    )
-
-
 def _keep_edges(raw: RawGraphs, keep: Array) -> RawGraphs:
-    graph = np.repeat(np.arange(len(raw)), raw.edge_counts)[keep]
-    rows, lines = np.flatnonzero(keep), raw.edge_place
+    rows, place = np.flatnonzero(keep), raw.place("edge")
     return replace(
         raw,
         edge_index=raw.edge_index[:, keep],
-        edge_counts=np.bincount(graph, minlength=len(raw)),
+        edge_counts=np.bincount(_graphs(raw, "edge")[keep], minlength=len(raw)),
         edges={name: values[keep] for name, values in raw.edges.items()},
-        edge_lines=lambda row: lines(int(rows[row])),
+        places={**raw.places, "edge": lambda row: place(int(rows[row]))},
     )
+
+
+def _graphs(raw: RawGraphs, level: str) -> Array:
+    """The graph of each row of a level."""
+    return np.repeat(np.arange(len(raw)), raw.counts(level))
 
 
 def _keys(raw: RawGraphs, ends: Array, undirected: bool) -> Array:
@@ -197,10 +166,7 @@ def _keys(raw: RawGraphs, ends: Array, undirected: bool) -> Array:
 def _add_negatives(raw: RawGraphs, seed: int, undirected: bool) -> RawGraphs:
     """As many negative pairs as positive ones for every split that has none: nodes of a graph that no edge joins."""
     assert raw.pairs is not None
-    assert raw.pair_counts is not None
-    graph = np.repeat(np.arange(len(raw)), raw.pair_counts)
-    codes = _codes_of_pairs(raw)
-    label = raw.targets[TARGET]
+    graph, codes, label = _graphs(raw, "link"), _codes_of_pairs(raw), raw.targets[TARGET]
     lacking = [code for code in range(3) if (codes == code).any() and not (label[codes == code] == 0).any()]
     if not lacking:
         return raw
@@ -228,7 +194,7 @@ def _add_negatives(raw: RawGraphs, seed: int, undirected: bool) -> RawGraphs:
 def _draw_pairs(raw: RawGraphs, graph: Array, taken: Array, seed: int, undirected: bool) -> tuple[Array, Array]:
     """A distinct pair of two nodes for each entry of ``graph`` that is not ``taken``; also the entries that got one."""
     random = np.random.default_rng([seed, 1])
-    starts = raw.node_counts.cumsum() - raw.node_counts
+    starts = starts_of(raw.node_counts)
     pairs, open_rows = np.full((2, len(graph)), -1), np.arange(len(graph))
     taken = np.unique(taken)
     for _ in range(ROUNDS):

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from gnas.data.benchmark import Benchmark, with_sampling
-from gnas.data.encoding import Encoding, UnknownValue
+from gnas.data.encoding import Array, Encoding, UnknownValue
 from gnas.data.graph_encodings import with_encodings
 from gnas.data.own.assemble import assemble_benchmark, default_encoding, encode_raw, number_other
-from gnas.data.own.csv import Table
-from gnas.data.own.fit import note_blanks, note_unseen
+from gnas.data.own.columns import note_blanks, note_unseen
+from gnas.data.own.csv import Table, to_cells
 from gnas.data.own.links import hide_positive_pairs
-from gnas.data.own.molecule_tables import as_table, is_molecule_file, read_molecule_file, tabulate_smiles
-from gnas.data.own.molecules import read_molecules
+from gnas.data.own.molecules import is_molecule_file, read_molecule_file, read_molecules
 from gnas.data.own.networkx import is_networkx, read_networkx
 from gnas.data.own.options import LoadOptions, ReadOptions, use_edges
 from gnas.data.own.raw import RawGraphs
@@ -34,12 +36,10 @@ FORMS = (
     "a .csv of SMILES or a .sdf (also .gz), a DataFrame or a list of SMILES with y, or a file of gnas data pack"
 )
 PICKLES = (".pt", ".pth", ".pkl", ".pickle")
+OF_TASK = ("loss", "metric", "readout", "head")
 ADJUSTABLE = (
     "name",
-    "loss",
-    "metric",
-    "readout",
-    "head",
+    *OF_TASK,
     "seed",
     "sample_neighbors",
     "encodings",
@@ -140,7 +140,7 @@ def _adjust(benchmark: Benchmark, options: LoadOptions) -> Benchmark:
         return benchmark
     if options.edges is not None:
         benchmark = _with_edges(benchmark, options.edges)
-    changes = {name: getattr(options, name) for name in ("loss", "metric", "readout", "head") if getattr(options, name)}
+    changes = {name: getattr(options, name) for name in OF_TASK if getattr(options, name)}
     task = dataclasses.replace(benchmark.task, **changes)
     return dataclasses.replace(benchmark, name=options.name or benchmark.name, task=task)
 
@@ -208,3 +208,87 @@ def _read_path(path: Path, options: ReadOptions) -> RawGraphs:
     if not is_molecule_file(path):
         raise InputError(f"{path.name}: unknown kind of file; give {FORMS}")
     return read_molecules(read_molecule_file(path), path.name.split(".")[0] or path.name, options)
+
+
+# -- molecules of Python objects as a table ----------------------------------------------------------------------------
+
+
+def as_table(data: Any, y: Any = None) -> Any:
+    """A DataFrame, a list of SMILES (with ``y``) or a list of (SMILES, target) pairs as a table; else ``data``."""
+    if is_frame(data):
+        return tabulate_frame(data, y)
+    items = list(data) if isinstance(data, list | tuple) or _is_array(data) else []
+    if items and all(isinstance(item, str) for item in items) and y is not None:
+        return tabulate_smiles(items, y)
+    if items and y is None and all(_is_pair(item) for item in items):
+        return tabulate_smiles([item[0] for item in items], [item[1] for item in items])
+    if y is not None:
+        raise InputError("y holds the targets of a list of SMILES or of a DataFrame; other data has its own targets")
+    return [str(item) for item in items] if _is_array(data) and all(isinstance(i, str) for i in items) else data
+
+
+def is_frame(data: Any) -> bool:
+    """Whether ``data`` is a pandas DataFrame; pandas need not be installed."""
+    return type(data).__name__ == "DataFrame" and hasattr(data, "columns") and hasattr(data, "isna")
+
+
+def tabulate_frame(frame: Any, y: Any = None) -> Table:
+    """A DataFrame as a table."""
+    names = [str(name).strip() for name in frame.columns]
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise InputError(f"DataFrame: two columns are called {twice[0]!r}")
+    columns = {name: to_cells(frame.iloc[:, i].tolist()) for i, name in enumerate(names)}
+    targets = _tabulate_targets(y, len(frame))
+    return Table("DataFrame", columns | targets, np.arange(len(frame)), "row", tuple(targets))
+
+
+def tabulate_smiles(texts: Sequence[str], y: Any = None) -> Table:
+    """Texts as a table with the column ``smiles``, and their targets: one per text, several, or columns by name."""
+    targets = _tabulate_targets(y, len(texts))
+    return Table("", {"smiles": to_cells(texts)} | targets, np.arange(len(texts)), "SMILES", tuple(targets))
+
+
+def _tabulate_targets(y: Any, rows: int) -> dict[str, Array]:
+    if y is None:
+        return {}
+    if isinstance(y, Mapping) or is_frame(y):
+        named = {str(name): _to_rows(y[name]) for name in y}
+    else:
+        given = [_to_list(row) for row in _to_rows(y)]
+        width = len(given[0]) if given and isinstance(given[0], list) else 0
+        if any((len(row) if isinstance(row, list) else 0) != width for row in given):
+            raise InputError("y has rows of different lengths; give one target for each molecule, or as many for all")
+        named = {f"y{i}": [row[i] for row in given] for i in range(width)} if width else {"y": given}
+    for name, values in named.items():
+        if len(values) != rows:
+            raise InputError(f"{name} has {len(values)} entries for {rows} molecules")
+    return {name: to_cells([_to_list(value) for value in values]) for name, values in named.items()}
+
+
+def _to_rows(y: Any) -> list[Any]:
+    try:
+        if not isinstance(y, str | bytes):
+            return list(y)
+    except TypeError:  # a number, say
+        pass
+    raise InputError(f"y is of type {type(y).__name__}; give a list, an array or a Series: a target for each molecule")
+
+
+def _to_list(value: Any) -> Any:
+    """A row of targets as a list, a single one as a plain number or text."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    value = list(value) if isinstance(value, tuple) else value
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str)
+
+
+def _is_array(data: Any) -> bool:
+    """A one-dimensional array or a pandas Series of texts."""
+    return (isinstance(data, np.ndarray) and data.ndim == 1 and data.dtype.kind in "OU") or (
+        type(data).__name__ == "Series" and hasattr(data, "tolist")
+    )

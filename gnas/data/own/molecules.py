@@ -1,8 +1,9 @@
-"""Molecules of a table with a column of SMILES, or of plain texts, as raw graphs with targets and features."""
+"""Molecules as raw graphs: a table with a column of SMILES, a file, a DataFrame, or lists of SMILES and targets."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,22 +17,23 @@ from gnas.data.atoms import (
     AtomTable,
     featurise_smiles,
     join_tables,
+    parse_canonical,
 )
-from gnas.data.cache import cached_by_texts
-from gnas.data.descriptors import compute_descriptors
-from gnas.data.encoding import Array, Column, Place, format_list
-from gnas.data.own.csv import Table
-from gnas.data.own.graph_features import describe_unused, read_table_features
+from gnas.data.cache import compute_by_texts
+from gnas.data.encoding import RDKIT, Array, Column, Place, format_list
+from gnas.data.own.csv import Table, read_csv, read_sdf
 from gnas.data.own.options import ReadOptions
-from gnas.data.own.raw import RawGraphs
+from gnas.data.own.raw import RawGraphs, describe_unused
 from gnas.data.own.tables import TARGET, read_split_columns
-from gnas.data.processes import compute_in_parts
 from gnas.data.smiles import Molecule, import_rdkit, parse_smiles
 from gnas.errors import InputError, choose
 from gnas.printed import format_count
 
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "mol", "structure", "molecule")
 FEWEST = 5000  # molecules of a process that reads atoms: a thousand take a second
+FEWEST_DESCRIBED = 500  # molecules of a process that computes descriptors
+LEFT_OUT = ("Ipc",)  # of the descriptors: it grows exponentially with the molecule; AvgIpc is its bounded form
+MOLECULE_FILES = (".csv", ".csv.gz", ".sdf", ".sdf.gz")
 SAMPLE = 20  # rows that are parsed to find the column of SMILES
 
 
@@ -48,9 +50,10 @@ def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
     targets, labelled = table.targets(names, options.text_labels)
     split, groups = read_split_columns(table, options)
     texts = [cell.decode() for cell in table.columns[column].tolist()]
-    graphs, keep, notes = _read_atoms(texts, table.place, options)
-    features = read_table_features(table, (column,), options)
-    kept = [texts[i] for i in keep]
+    read = _read_tokens if options.atoms == "tokens" else _read_atoms
+    graphs, keep, notes = read(texts, table.place, options)
+    features = table.graph_features((column,), options)
+    kept = tuple(texts[i] for i in keep)
     described = compute_descriptors(kept) if options.descriptors else {}
     unused = [c for c in table.columns if c not in (column, *options.reserved, *names, *features)]
     return RawGraphs(
@@ -63,7 +66,7 @@ def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
         graph_split=None if split is None else split[keep],
         graph_groups=None if groups is None else groups[keep],
         graphs={**{n: values[keep] for n, values in features.items()}, **described},
-        smiles=tuple(kept),
+        smiles=kept,
         smiles_column=options.smiles or "",
         rows=keep,
         requested=options.target,
@@ -71,8 +74,17 @@ def read_molecules(table: Table, name: str, options: ReadOptions) -> RawGraphs:
         left_out=describe_unused("columns", unused),
         reasons=(*_explain_column(table, column), *_explain_targets(table, names, options)),
         files=(table.size(),) if table.file else (),
-        graph_place=lambda g: table.place(int(keep[g])),
     )
+
+
+def is_molecule_file(path: Path) -> bool:
+    """Whether the name ends as a file of molecules does."""
+    return path.name.lower().endswith(MOLECULE_FILES)
+
+
+def read_molecule_file(path: Path) -> Table:
+    """Read a CSV with a column of SMILES, or an SDF with its properties as columns; either may be gzipped."""
+    return read_sdf(path) if ".sdf" in path.name.lower()[-7:] else read_csv(path)
 
 
 def find_scaffolds(texts: Sequence[str]) -> list[str]:
@@ -133,18 +145,16 @@ def _targets(table: Table, column: str, options: ReadOptions) -> list[str]:
 
 def _find_labels(table: Table, columns: Sequence[str]) -> list[str]:
     """Several columns of 0, 1 and blanks, if no other column holds numbers that could be the target."""
-    labels = [c for c in columns if table.is_binary(c)]
-    others = [c for c in columns if c not in labels]
-    return labels if len(labels) > 1 and all(table.is_text(c) for c in others) else []
+    read = {name: table.values(name, allow_text=True) for name in columns}
+    numbers = {name: values[filled] for name, (values, filled) in read.items() if values.dtype.kind != "S"}
+    labels = [name for name, known in numbers.items() if len(known) and np.isin(known, (0, 1)).all()]
+    return labels if len(labels) > 1 and len(labels) == len(numbers) else []
 
 
 def _explain_column(table: Table, column: str) -> tuple[str, ...]:
     """Which column was read as SMILES, if its name does not say so."""
-    return (
-        ()
-        if column.lower() == SMILES_NAMES[0]
-        else (f"molecules: the column {column!r} of {table.file} is read as SMILES",)
-    )
+    usual = column.lower() == SMILES_NAMES[0]
+    return () if usual else (f"molecules: the column {column!r} of {table.file} is read as SMILES",)
 
 
 def _explain_targets(table: Table, names: Sequence[str], options: ReadOptions) -> tuple[str, ...]:
@@ -154,38 +164,53 @@ def _explain_targets(table: Table, names: Sequence[str], options: ReadOptions) -
     found = (table.name_targets("graph", names),)
     if options.target or names == list(table.target_names) or len(names) == 1 or any(map(TARGET.fullmatch, names)):
         return found
-    return (
-        *found,
-        f"{len(names)} targets: all columns of {table.file or 'the table'} that hold 0, 1 and blanks; target=NAME picks some",
-    )
+    what = f"all columns of {table.file or 'the table'} that hold 0, 1 and blanks; target=NAME picks some"
+    return (*found, f"{len(names)} targets: {what}")
 
 
 # -- atoms and bonds -----------------------------------------------------------------------------------------------
 
 
-def _read_atoms(
-    texts: Sequence[str], place: Place, options: ReadOptions
-) -> tuple[dict[str, Any], Array, tuple[str, ...]]:
-    """Arrays of ``RawGraphs``, the numbers of the texts that were read, and notes on the others."""
-    if options.atoms == "tokens":
-        molecules, keep, notes = _parse_tokens(texts, place, options)
-        return _token_arrays(molecules), keep, notes
+Read = tuple[
+    dict[str, Any], Array, tuple[str, ...]
+]  # fields of RawGraphs, the texts that were read, notes on the others
+
+
+def _read_atoms(texts: Sequence[str], place: Place, options: ReadOptions) -> Read:
+    """Atoms and bonds with their columns."""
     table = _featurise(texts)
-    read = table.node_counts > 0
-    bad = [place(i) for i in np.flatnonzero(~read).tolist()]
+    parsed = table.node_counts > 0
+    keep, bad = np.flatnonzero(parsed), [place(i) for i in np.flatnonzero(~parsed).tolist()]
     if bad and not options.skip_bad:
-        raise _does_not_parse(texts, int(read.argmin()), place)
+        raise _does_not_parse(texts, int(parsed.argmin()), place)
     notes = _note_skipped(bad, "their SMILES do not parse")
-    if not read.any():
+    if not len(keep):
         raise _nothing_left(texts, notes)
-    keep, table = np.flatnonzero(read), table.select(read)
-    unusual = [place(int(i)) for i in keep[table.unusual]]
+    table = table.select(parsed)
+    unusual = [place(i) for i in keep[table.unusual].tolist()]
     if unusual:
-        notes = (
-            *notes,
-            f"{format_count(len(unusual), 'row')} with a valence unknown to rdkit: {format_list(unusual, 3)}",
-        )
-    return _atom_arrays(table, options.atoms == "element", lambda g: place(int(keep[g]))), keep, notes
+        notes += (f"{format_count(len(unusual), 'row')} with a valence unknown to rdkit: {format_list(unusual, 3)}",)
+
+    def line(
+        counts: Array,
+    ) -> Place:  # the order of the atoms is canonical: their numbers would mean nothing to a reader
+        ends = counts.cumsum()
+        return lambda row: place(int(keep[np.searchsorted(ends, row, side="right")]))
+
+    plain = options.atoms == "element"
+    fields = {
+        "node_counts": table.node_counts,
+        "edge_counts": table.edge_counts,
+        "edge_index": table.edge_index,
+        "nodes": table.node_columns(PLAIN_ATOMS if plain else ATOM_COLUMNS),
+        "edges": table.edge_columns(PLAIN_BONDS if plain else BOND_COLUMNS),
+        "places": {
+            "graph": lambda graph: place(int(keep[graph])),
+            "node": line(table.node_counts),
+            "edge": line(table.edge_counts),
+        },
+    }
+    return fields, keep, notes
 
 
 def _featurise(texts: Sequence[str]) -> AtomTable:
@@ -193,32 +218,15 @@ def _featurise(texts: Sequence[str]) -> AtomTable:
 
     key = {"content": "atoms", "version": 1, "rdkit": rdkit.__version__}
 
-    def make() -> dict[str, Array]:
-        parts = compute_in_parts(describe_atoms, texts, FEWEST)
+    def join(parts: list[Mapping[str, Array]]) -> dict[str, Array]:
         return dict(vars(join_tables([AtomTable(**part) for part in parts])))
 
-    return AtomTable(**cached_by_texts("molecules", key, texts, make))
+    return AtomTable(**compute_by_texts("molecules", key, texts, describe_atoms, FEWEST, join))
 
 
 def describe_atoms(texts: Sequence[str]) -> dict[str, Array]:
     """The arrays of an ``AtomTable`` by name, as a process hands them back."""
     return dict(vars(featurise_smiles(texts)))
-
-
-def _atom_arrays(table: AtomTable, plain: bool, place: Place) -> dict[str, Any]:
-    ends = {"node_lines": table.node_counts.cumsum(), "edge_lines": table.edge_counts.cumsum()}
-
-    def line(ends: Array) -> Place:  # the order of the atoms is canonical: their numbers would mean nothing to a reader
-        return lambda row: place(int(np.searchsorted(ends, row, side="right")))
-
-    return {
-        "node_counts": table.node_counts,
-        "edge_counts": table.edge_counts,
-        "edge_index": table.edge_index,
-        "nodes": table.node_columns(PLAIN_ATOMS if plain else ATOM_COLUMNS),
-        "edges": table.edge_columns(PLAIN_BONDS if plain else BOND_COLUMNS),
-        **{name: line(last) for name, last in ends.items()},
-    }
 
 
 def _does_not_parse(texts: Sequence[str], row: int, place: Place) -> InputError:
@@ -239,20 +247,10 @@ def _nothing_left(texts: Sequence[str], notes: Sequence[str]) -> InputError:
 # -- the tokens of gnas 0.1: one text per atom, such as "N H1 +" ----------------------------------------------------
 
 
-def _token_arrays(molecules: Sequence[Molecule]) -> dict[str, Any]:
-    return {
-        "node_counts": np.array([len(m.atoms) for m in molecules]),
-        "edge_counts": np.array([m.bonds.shape[1] for m in molecules]),
-        "edge_index": np.concatenate([m.bonds for m in molecules], axis=1),
-        "nodes": {"atom": np.array([a for m in molecules for a in m.atoms], np.bytes_)},
-        "edges": {"bond": np.concatenate([m.types for m in molecules]).astype(np.int64)},
-    }
-
-
-def _parse_tokens(
-    texts: Sequence[str], place: Place, options: ReadOptions
-) -> tuple[list[Molecule], Array, tuple[str, ...]]:
-    molecules, keep, bad, unknown = [], [], [], []
+def _read_tokens(texts: Sequence[str], place: Place, options: ReadOptions) -> Read:
+    """Atoms as tokens, bonds by their kind."""
+    molecules: list[Molecule] = []
+    keep, bad, unknown = [], [], []
     for i, text in enumerate(texts):
         try:
             molecule = parse_smiles(text)
@@ -266,13 +264,19 @@ def _parse_tokens(
             continue
         molecules.append(molecule)
         keep.append(i)
-    notes = (
-        *_note_skipped(bad, "their SMILES do not parse"),
-        *_note_skipped(unknown, "their atoms or bonds are not in the training data"),
-    )
+    notes = _note_skipped(bad, "their SMILES do not parse")
+    notes += _note_skipped(unknown, "their atoms or bonds are not in the training data")
     if not molecules:
         raise _nothing_left(texts, notes)
-    return molecules, np.array(keep), notes
+    fields = {
+        "node_counts": np.array([len(one.atoms) for one in molecules]),
+        "edge_counts": np.array([one.bonds.shape[1] for one in molecules]),
+        "edge_index": np.concatenate([one.bonds for one in molecules], axis=1),
+        "nodes": {"atom": np.array([atom for one in molecules for atom in one.atoms], np.bytes_)},
+        "edges": {"bond": np.concatenate([one.types for one in molecules]).astype(np.int64)},
+        "places": {"graph": lambda graph: place(keep[graph])},
+    }
+    return fields, np.array(keep), notes
 
 
 def _is_known(molecule: Molecule, columns: Sequence[Column]) -> bool:
@@ -280,3 +284,46 @@ def _is_known(molecule: Molecule, columns: Sequence[Column]) -> bool:
     found = {"atom": np.array(molecule.atoms, np.bytes_), "bond": np.asarray(molecule.types, np.int64)}
     read = (column.codes(found[column.name]) for column in columns if column.name in found)
     return all(not len(codes) or codes.min() >= 0 for codes in read)
+
+
+# -- descriptors: about 200 numbers of each molecule ----------------------------------------------------------------
+
+
+def list_descriptors() -> list[tuple[str, Any]]:
+    """Names and functions of rdkit's descriptors."""
+    import_rdkit()
+    from rdkit.Chem import Descriptors
+
+    return [(name, function) for name, function in Descriptors.descList if name not in LEFT_OUT]
+
+
+def compute_descriptors(texts: Sequence[str]) -> dict[str, Array]:
+    """Descriptors of molecules by name (``rdkit:TPSA``); NaN where rdkit cannot compute one."""
+    import rdkit
+
+    names = [name for name, _ in list_descriptors()]
+    key = {"content": "descriptors", "version": 1, "rdkit": rdkit.__version__, "names": names}
+
+    def join(parts: list[Mapping[str, Array]]) -> dict[str, Array]:
+        return {"values": np.concatenate([part["values"] for part in parts])}
+
+    found = compute_by_texts("molecules", key, texts, describe_molecules, FEWEST_DESCRIBED, join)["values"]
+    return {f"{RDKIT}{name}": found[:, i] for i, name in enumerate(names)}
+
+
+def describe_molecules(texts: Sequence[str]) -> dict[str, Array]:
+    """Descriptors of each text, one row per molecule, under the name ``values``."""
+    functions = [function for _, function in list_descriptors()]
+    found = np.full((len(texts), len(functions)), np.nan)
+    for row, text in enumerate(texts):
+        parsed = parse_canonical(text)
+        if parsed is not None:
+            found[row] = [_call(function, parsed[0]) for function in functions]
+    return {"values": np.where(np.isfinite(found), found, np.nan)}
+
+
+def _call(function: Any, molecule: Any) -> float:
+    try:
+        return float(function(molecule))
+    except (ValueError, RuntimeError, ZeroDivisionError, OverflowError):  # rdkit's own complaints are among these
+        return float("nan")

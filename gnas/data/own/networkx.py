@@ -9,10 +9,19 @@ from typing import Any
 import numpy as np
 
 from gnas.data.encoding import Array, Place, format_list
-from gnas.data.own.graph_features import describe_unused, read_attribute_features
-from gnas.data.own.infer import MOST_CATEGORIES
+from gnas.data.own.columns import MOST_CATEGORIES
 from gnas.data.own.options import ReadOptions
-from gnas.data.own.raw import RawGraphs, name_columns, place_within, read_groups, read_split_codes, to_array
+from gnas.data.own.raw import (
+    RawGraphs,
+    describe_unused,
+    name_columns,
+    name_matrix,
+    place_within,
+    read_graph_attributes,
+    read_groups,
+    read_split_codes,
+    to_array,
+)
 from gnas.errors import InputError
 
 Attributes = Mapping[Any, Any]
@@ -32,36 +41,35 @@ def read_networkx(graphs: Sequence[Any], place: Place, options: ReadOptions) -> 
             raise InputError(f"{place(i)}: a {type(graph).__name__} where a NetworkX graph was expected")
     nodes = [attributes for graph in graphs for _, attributes in graph.nodes(data=True)]
     ends, edges, edge_counts = _edges(graphs)
-    whole = [graph.graph for graph in graphs]
     node_counts = np.array([graph.number_of_nodes() for graph in graphs], np.int64)
-    places: dict[str, Place] = {
+    holders = {"graph": [graph.graph for graph in graphs], "node": nodes, "edge": edges}
+    places = {
         "graph": place,
-        "node": lambda row: place_within(row, node_counts, "node", place),
-        "edge": lambda row: place_within(row, edge_counts, "edge", place),
+        "node": place_within(node_counts, "node", place),
+        "edge": place_within(edge_counts, "edge", place),
     }
-    holders = {"graph": whole, "node": nodes, "edge": edges}
     names = options.target or ("y",)
-    found = _level(holders, names, options.level)
+    level = _level(holders, names, options.level)
     targets: dict[str, Array] = {}
     labelled = None
-    if found is None:
-        if not options.unlabelled:
-            raise InputError(
-                f"no graph, node or edge has the attribute {names[0]!r}; name the target with the data option target"
-            )
-        found = options.level or "graph"
-    else:
-        targets, labelled = _targets(holders[found], names, places[found])
+    if level is not None:
+        targets, labelled = _targets(holders[level], names, places[level])
+    elif not options.unlabelled:
+        raise InputError(
+            f"no graph, node or edge has the attribute {names[0]!r}; name the target with the data option target"
+        )
+    level = level or options.level or "graph"
     taken = {*names, *RESERVED, *options.reserved}
     pos = _columns(nodes, ("pos",), places["node"]) if _have(nodes, "pos") else {}
-    of_rows = "edge" if found == "link" else found
-    splits = {key: _split(holders[key], options, places[key]) for key in ("graph", of_rows)}
-    groups = {key: _groups(holders[key], options.group_column, places[key]) for key in ("graph", of_rows)}
+    split = _read_split("graph", holders["graph"], options, place)
+    if level != "graph":
+        rows = "edge" if level == "link" else level
+        split |= _read_split("row", holders[rows], options, places[rows])
     node_columns, no_nodes = _features(nodes, "x", taken, options, "node", places["node"])
     edge_columns, no_edges = _features(edges, "edge_attr", taken, options, "edge", places["edge"])
-    others = [str(n) for n in dict.fromkeys(n for h in whole for n in h) if n not in taken]
-    features = _graph_features(whole, options, place)
-    unused = [name for name in others if name not in {*features, *(n.rstrip("0123456789") for n in features)}]
+    features = _graph_features(holders["graph"], options, place)
+    others = dict.fromkeys(str(name) for one in holders["graph"] for name in one if name not in taken)
+    unused = [name for name in others if name not in {*features, *map(name_matrix, features)}]
     return RawGraphs(
         source="networkx",
         name="graphs",
@@ -71,18 +79,15 @@ def read_networkx(graphs: Sequence[Any], place: Place, options: ReadOptions) -> 
         nodes=node_columns,
         edges=edge_columns,
         targets=targets,
-        level=found,
+        level=level,
         labelled=labelled,
         pos=np.stack(list(pos.values()), axis=1) if pos else None,
-        graph_split=splits["graph"],
-        row_split=None if found == "graph" else splits[of_rows],
-        graph_groups=groups["graph"],
-        row_groups=None if found == "graph" else groups[of_rows],
+        **split,  # type: ignore[arg-type]
         graphs=features,
         requested=options.target,
-        reasons=(f"{found} level: {found}s have the attribute {names[0]!r}",) if targets else (),
+        reasons=(f"{level} level: {level}s have the attribute {names[0]!r}",) if targets else (),
         left_out=(*no_nodes, *no_edges, *describe_unused("graph attributes", unused)),
-        graph_place=place,
+        places={"graph": place},
     )
 
 
@@ -185,18 +190,18 @@ def _graph_features(whole: Sequence[Attributes], options: ReadOptions, place: Pl
         columns = list(_columns(whole, (name,), place).values())
         return np.stack(columns, axis=1) if columns else np.empty((len(whole), 0))
 
-    return read_attribute_features([name for name in whole[0] if isinstance(name, str)], read, place, options)
+    return read_graph_attributes([name for name in whole[0] if isinstance(name, str)], read, place, options)
 
 
-def _split(holders: Sequence[Attributes], options: ReadOptions, place: Place) -> Array | None:
-    name = options.split_column
-    if not options.own_split or not _have(holders, name):
-        return None
-    words = [str(h.get(name, "")).encode(errors="replace") for h in holders]
-    return read_split_codes(np.array(words), place)
+def _read_split(key: str, holders: Sequence[Attributes], options: ReadOptions, place: Place) -> dict[str, Array | None]:
+    """Splits and groups under the names ``KEY_split`` and ``KEY_groups``; None where no holder has them."""
 
+    def texts(name: str) -> Array:
+        return np.array([str(one.get(name, "")).encode(errors="replace") for one in holders])
 
-def _groups(holders: Sequence[Attributes], name: str, place: Place) -> Array | None:
-    if not name or not _have(holders, name):
-        return None
-    return read_groups(np.array([str(h.get(name, "")).encode(errors="replace") for h in holders]), name, place)
+    split = groups = None
+    if options.own_split and _have(holders, options.split_column):
+        split = read_split_codes(texts(options.split_column), place)
+    if options.group_column and _have(holders, options.group_column):
+        groups = read_groups(texts(options.group_column), options.group_column, place)
+    return {f"{key}_split": split, f"{key}_groups": groups}

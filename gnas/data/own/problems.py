@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterator, Sized
 
 import numpy as np
 
 from gnas.data.benchmark import SPLIT_NAMES
 from gnas.data.encoding import Array, format_list, is_descriptor
 from gnas.data.own.duplicates import find_duplicates
-from gnas.data.own.infer import find_known
-from gnas.data.own.raw import RawGraphs, codes_of_rows
+from gnas.data.own.raw import RawGraphs, starts_of
+from gnas.data.own.targets import find_known
 from gnas.graph import GraphSet
 from gnas.printed import format_count
 
@@ -39,7 +39,7 @@ def find_problems(
         labels: names of the classes; empty for regression.
         stratified: whether the split already gives every class its share.
     """
-    rows = codes if by_rows or raw.level == "link" else codes_of_rows(raw, codes)
+    rows = codes if by_rows or raw.level == "link" else raw.spread(codes)
     lines = [*_leaks(raw), *_constants(raw)]
     if not by_rows and raw.level != "link":  # the splits of links have the same graph
         lines += _duplicates(raw, whole, y, codes, labels)
@@ -52,8 +52,8 @@ def find_problems(
 
 
 def _constants(raw: RawGraphs) -> Iterator[str]:
-    tables = (("node", raw.nodes), ("edge", raw.edges), ("graph", raw.graphs))
-    for what, table in tables[2:] if raw.source in DERIVED else tables:
+    tables = {} if raw.source in DERIVED else raw.tables
+    for what, table in {**tables, "graph": raw.graphs}.items():
         given = {name: values for name, values in table.items() if not is_descriptor(name)}
         names = [name for name, values in given.items() if len(values) and (values == values[0]).all()]
         if names and what == "node" and len(names) == len(given):
@@ -81,22 +81,16 @@ def _leaks(raw: RawGraphs) -> Iterator[str]:
 
 def _columns_of_rows(raw: RawGraphs) -> Iterator[tuple[str, Array, str]]:
     """Columns with a value per target row. At graph level: columns that are the same on all nodes or edges of a graph."""
-    tables: dict[str, tuple[Mapping[str, Array], Array]] = {
-        "node": (raw.nodes, raw.node_counts),
-        "edge": (raw.edges, raw.edge_counts),
-    }
     if raw.level == "link":
         return
-    if raw.level in tables:
-        yield from ((raw.level, values, name) for name, values in tables[raw.level][0].items())
-        return
-    yield from (("graph", values, name) for name, values in raw.graphs.items())
-    for what, (table, counts) in tables.items():
-        if not len(counts) or not counts.min():
+    own = raw.graphs if raw.level == "graph" else raw.tables[raw.level]
+    yield from ((raw.level, values, name) for name, values in own.items())
+    for what, table in raw.tables.items() if raw.level == "graph" else ():
+        counts = raw.counts(what)
+        if not counts.min():
             continue
-        starts = counts.cumsum() - counts
         for name, values in table.items():
-            first = values[starts]
+            first = values[starts_of(counts)]
             if len(np.unique(first)) > 1 and (np.repeat(first, counts) == values).all():
                 yield what, first, name
 
@@ -136,25 +130,23 @@ def _isolated(raw: RawGraphs) -> Iterator[str]:
     alone = np.flatnonzero(raw.edge_counts == 0)
     if 0 < len(alone) < len(raw):
         yield (
-            f"{format_count(len(alone), 'graph')} of {len(raw):,} without an edge (first: {raw.graph_place(int(alone[0]))}): "
+            f"{format_count(len(alone), 'graph')} of {len(raw):,} without an edge (first: {raw.place('graph')(int(alone[0]))}): "
             f"no messages are passed there; {_remove(alone)} if {'it is' if len(alone) == 1 else 'they are'} not meant"
         )
 
 
 def _duplicates(raw: RawGraphs, whole: GraphSet, y: Array, codes: Array, labels: tuple[str, ...]) -> Iterator[str]:
     groups = find_duplicates(whole, raw.smiles)
-    if not groups:
-        return
-    number = np.full(len(raw), -1)
-    for i, group in enumerate(groups):
-        number[group] = i
-    yield from _across_splits(raw, groups, number, codes)
+    yield from _across_splits(raw, groups, codes)
     if raw.level == "graph":
         yield from _conflicts(raw, groups, y, labels)
 
 
-def _across_splits(raw: RawGraphs, groups: list[Array], number: Array, codes: Array) -> Iterator[str]:
+def _across_splits(raw: RawGraphs, groups: list[Array], codes: Array) -> Iterator[str]:
     """One line that counts the graphs of val and test that an earlier split has too."""
+    number = np.full(len(raw), -1)  # the group of each graph
+    for i, group in enumerate(groups):
+        number[group] = i
     parts, example = [], ""
     for code, earlier in ((2, 0), (1, 0), (2, 1)):
         known = set(number[codes == earlier].tolist()) - {-1}
@@ -165,7 +157,7 @@ def _across_splits(raw: RawGraphs, groups: list[Array], number: Array, codes: Ar
             if not example:
                 here = int(again[0])
                 other = next(g for g in groups[number[here]].tolist() if codes[g] == earlier)
-                example = f"{raw.graph_place(here)} = {raw.graph_place(other)}"
+                example = " = ".join(map(raw.place("graph"), (here, other)))
     if parts:
         yield f"copies across splits: {', '.join(parts)} (first: {example}): scores there are too good; remove the copies"
 
@@ -181,7 +173,7 @@ def _conflicts(raw: RawGraphs, groups: list[Array], y: Array, labels: tuple[str,
     column = int(_spread(values[first]).argmax())
     pair = (int(first[find(values[first, column])]) for find in (np.nanargmin, np.nanargmax))
     shown = ", ".join(
-        f"{raw.graph_place(g)}: {labels[int(y[g])] if y.ndim == 1 else f'{values[g, column]:.4g}'}" for g in pair
+        f"{raw.place('graph')(g)}: {labels[int(y[g])] if y.ndim == 1 else f'{values[g, column]:.4g}'}" for g in pair
     )
     advice = "check them" if y.ndim == 1 else "check them, or keep one with their mean"
     count = format_count(len(far), "group")

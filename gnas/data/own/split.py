@@ -48,16 +48,13 @@ class SplitAssignment:
 def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -> SplitAssignment:
     """Split the graphs; or the target rows, if there are too few graphs or the data brings a split of rows."""
     rule = options.split_rule
-    if raw.level == "link":  # gnas.data.own.links has split the pairs
-        by_rows = raw.row_split is not None
-        codes = raw.row_split if raw.row_split is not None else raw.graph_split
-        assert codes is not None
-        return SplitAssignment(codes, by_rows)
-    if options.reads_split:
+    links = raw.level == "link"  # gnas.data.own.links has split the pairs
+    if links or options.reads_split:
+        given = "as given" if rule is None or not rule.column else f"as given by the column {rule.column!r}"
         if raw.row_split is not None:
-            return SplitAssignment(raw.row_split, True, (f"split: {_name_given(rule)}, within graphs",))
+            return SplitAssignment(raw.row_split, True, () if links else (f"split: {given}, within graphs",))
         if raw.graph_split is not None:
-            return SplitAssignment(raw.graph_split, False, (f"split: {_name_given(rule)}",))
+            return SplitAssignment(raw.graph_split, False, () if links else (f"split: {given}",))
         if rule is not None:
             what = f"no column {rule.column!r} that names" if rule.column else "no split of its own: nothing names"
             raise InputError(f"the data has {what} train, val and test; {OTHERS}")
@@ -78,10 +75,6 @@ def assign_splits(raw: RawGraphs, y: Array, rows: Array, options: LoadOptions) -
     how = _describe_rule(rule, strata, raw.level if by_rows else "graph", options)
     of_folds = () if options.folds is None else tuple(found)
     return SplitAssignment(found[options.fold - 1], by_rows, how, of_folds, stratified=strata is not None)
-
-
-def _name_given(rule: SplitRule | None) -> str:
-    return f"as given by the column {rule.column!r}" if rule is not None and rule.column else "as given"
 
 
 def _number_units(raw: RawGraphs, by_rows: bool, rows: Array) -> tuple[Array, Array, Array]:
@@ -140,39 +133,35 @@ def split_units(
 
 
 def _describe_rule(rule: SplitRule, strata: Array | None, what: str, options: LoadOptions) -> tuple[str, ...]:
-    notes = []
     method = f"by group {rule.column!r}" if rule.method == "group" else rule.method
-    if rule.method == "stratified" and strata is None:
-        method = "random"
-        notes.append("several targets cannot be stratified: the split is random")
-    if options.folds is None:
-        notes.append(f"split: {method} {options.fractions} of {what}s by seed {options.seed}")
-    else:
+    several = rule.method == "stratified" and strata is None
+    method = "random" if several else method
+    how = f"split: {method} {options.fractions} of {what}s by seed {options.seed}"
+    if options.folds is not None:
         train, val, _ = options.shares
-        notes.append(
+        how = (
             f"split: fold {options.fold} of {options.folds} is the test split, validation is {val / (train + val):.3g} of "
             f"the other folds; folds of {what}s, {method}, by seed {options.seed}"
         )
-    return tuple(notes)
+    return ("several targets cannot be stratified: the split is random", how) if several else (how,)
 
 
 def drop_unlabelled(raw: RawGraphs, codes: Array, rows: Array, by_rows: bool) -> tuple[Array, tuple[str, ...]]:
     """Take rows without a target out of their split, and graphs without a target out of the data."""
-    notes = []
-    if raw.level == "graph" and not rows.all():
-        places = [raw.target_place(int(row)) for row in np.flatnonzero(~rows)[:3]]
-        more = ", ..." if (~rows).sum() > 3 else ""
-        what = f"{format_count(int((~rows).sum()), 'graph')} without a target ({format_list(list(raw.targets))})"
-        notes.append(f"{what}: left out ({', '.join(places)}{more})")
-        codes = np.where(rows, codes, -1)
-    if raw.level != "graph" and not rows.all():
+    notes, missing = [], np.flatnonzero(~rows)
+    if len(missing) and raw.level == "graph":
+        places = ", ".join([*map(raw.target_place, missing[:3].tolist()), *(["..."] if len(missing) > 3 else [])])
+        what = f"{format_count(len(missing), 'graph')} without a target ({format_list(list(raw.targets))})"
+        notes.append(f"{what}: left out ({places})")
+    elif len(missing):
         notes.append(
-            f"{format_count(int((~rows).sum()), raw.level)} without target or split: they are context and do not count"
+            f"{format_count(len(missing), raw.level)} without target or split: they are context and do not count"
         )
+    codes = np.where(rows, codes, -1) if by_rows or raw.level == "graph" else codes
     unassigned = int((codes[rows] < 0).sum() if raw.level == "graph" else (codes < 0).sum())
     if not by_rows and unassigned:
         notes.append(f"{format_count(unassigned, 'graph')} in no split: left out")
-    return np.where(rows, codes, -1) if by_rows else codes, tuple(notes)
+    return codes, tuple(notes)
 
 
 def describe_split_rule(raw: RawGraphs, codes: Array, options: LoadOptions) -> str:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gnas.data.encoding import Array, find_positions, find_repeat, format_value
+from gnas.data.encoding import Array, Place, find_positions, find_repeat, format_value
 from gnas.data.own.csv import Table, read_csv
-from gnas.data.own.graph_features import describe_unused, read_table_features
 from gnas.data.own.options import ReadOptions
-from gnas.data.own.raw import RawGraphs, read_groups, read_link_labels, read_split_codes
+from gnas.data.own.raw import (
+    RawGraphs,
+    describe_unused,
+    read_groups,
+    read_link_labels,
+    read_split_codes,
+    starts_of,
+)
 from gnas.errors import InputError, choose
 
 KEYS = {
@@ -44,62 +50,72 @@ class _Folder:
 def read_folder(path: Path, options: ReadOptions) -> RawGraphs:
     """Read a folder; targets are the columns that ``options`` name, or those called y, or all others of ``graphs.csv``."""
     folder = _open(path)
+    nodes, edges = folder.nodes, folder.edges
     level, names, reason = _targets(folder, options)
-    ids = _read_graph_ids(folder.graphs, folder.nodes)
-    node_graph = _number_graphs(folder.nodes, ids, folder.graphs)
-    edge_graph = _number_graphs(folder.edges, ids, folder.graphs)
-    node_order, edge_order = _order_by_graph(node_graph), _order_by_graph(edge_graph)
-    node_counts = np.bincount(node_graph, minlength=len(ids))
-    edge_counts = np.bincount(edge_graph, minlength=len(ids))
-    local = np.empty(len(node_order), np.int64)
-    starts = node_counts.cumsum() - node_counts
-    local[node_order] = np.arange(len(node_order)) - np.repeat(starts, node_counts)
-    ends = _resolve_endpoints(folder.nodes, folder.edges, node_graph, edge_graph, local, ids)
-    order = {"graph": np.arange(len(ids)), "node": node_order, "edge": edge_order}
+    ids = _read_graph_ids(folder.graphs, nodes)
+    of_nodes = GroupedRows.of(_number_graphs(nodes, ids, folder.graphs), len(ids))
+    of_edges = GroupedRows.of(_number_graphs(edges, ids, folder.graphs), len(ids))
+    ends = _resolve_endpoints(nodes, edges, of_nodes, of_edges.graph, ids)
     rows = "edge" if level == "link" else level
-    targets, labelled = _read_targets(folder, rows, names, options.text_labels, order[rows])
-    pos = [c for c in folder.nodes.columns if COORDINATE.fullmatch(c)]
-    splits = _splits(folder, rows, order[rows], options)
-    links: dict[str, Any] = {"targets": targets, **splits}
+    order = {"graph": np.arange(len(ids)), "node": of_nodes.order, "edge": of_edges.order}
+    read, labelled = folder.tables[rows].targets(names, options.text_labels) if names else ({}, None)
+    targets = {name: values[order[rows]] for name, values in read.items()}
+    rest: dict[str, Any] = {"targets": targets, **_splits(folder, rows, order[rows], options)}
+    places = {
+        "graph": lambda graph: f"graph {format_value(ids[graph])}",
+        "node": lambda row: nodes.place(int(of_nodes.order[row])),
+        "edge": lambda row: edges.place(int(of_edges.order[row])),
+    }
     if level == "link" and folder.pairs is not None:
-        links |= _read_pairs(folder, folder.pairs, node_graph, local, ids, options)
+        rest |= _read_pairs(folder, folder.pairs, of_nodes, ids, options, places)
     features = _read_graph_features(folder, options)
-    tables = (folder.nodes, folder.edges) if level == "link" else ()
-    names = [*names, *(c for table in tables for c in table.columns if TARGET.fullmatch(c))]
+    other = [c for c in (*nodes.columns, *edges.columns) if TARGET.fullmatch(c)] if level == "link" else []
+    taken = {*names, *other, *options.reserved}
+    known = {*KEYS["graph"], *taken, *features}
+    unused = [] if folder.graphs is None else [c for c in folder.graphs.columns if c not in known]
+    left_out = describe_unused("graphs.csv columns", unused)
+    if other:
+        left_out += (f"columns {', '.join(other)}: targets of nodes or edges, not used for links",)
+    pos = [c for c in nodes.columns if COORDINATE.fullmatch(c)]
     return RawGraphs(
         source="tables",
         name=path.name or path.resolve().name,
-        node_counts=node_counts,
-        edge_counts=edge_counts,
-        edge_index=ends[:, edge_order],
-        nodes=_features(folder.nodes, "node", {*names, *pos, *options.reserved}, options.text_columns, node_order),
-        edges=_features(folder.edges, "edge", {*names, *options.reserved}, options.text_columns, edge_order),
+        node_counts=of_nodes.counts,
+        edge_counts=of_edges.counts,
+        edge_index=ends[:, of_edges.order],
+        nodes=_features(nodes, "node", {*taken, *pos}, options.text_columns, of_nodes.order),
+        edges=_features(edges, "edge", taken, options.text_columns, of_edges.order),
         level=level,
-        labelled=labelled,
-        pos=_coordinates(folder.nodes, pos, node_order),
-        **links,
+        labelled=None if labelled is None else labelled[order[rows]],
+        pos=_coordinates(nodes, pos, of_nodes.order),
         graphs=features,
         requested=options.target,
         reasons=(reason,) if reason else (),
         files=tuple(table.size() for table in folder.tables.values()),
-        left_out=(
-            *_name_unused(folder, {*names, *options.reserved, *features}),
-            *(
-                (f"columns {', '.join(names)}: targets of nodes or edges, not used for links",)
-                if tables and names
-                else ()
-            ),
-        ),
-        graph_place=lambda g: f"graph {format_value(ids[g])}",
-        node_lines=lambda row: folder.nodes.place(int(node_order[row])),
-        edge_lines=lambda row: folder.edges.place(int(edge_order[row])),
+        left_out=left_out,
+        **{"places": places, **rest},
     )
 
 
-def _name_unused(folder: _Folder, used: set[str]) -> tuple[str, ...]:
-    """A line on the columns of ``graphs.csv`` that are neither keys nor targets nor features."""
-    columns = () if folder.graphs is None else folder.graphs.columns
-    return describe_unused("graphs.csv columns", [c for c in columns if c not in KEYS["graph"] and c not in used])
+@dataclass(frozen=True)
+class GroupedRows:
+    """Rows of a table by their graphs: the graph of each row, the rows of each graph one after another, and how many."""
+
+    graph: Array
+    order: Array
+    counts: Array
+
+    @staticmethod
+    def of(graph: Array, graphs: int) -> GroupedRows:
+        in_order = bool((graph[1:] >= graph[:-1]).all())
+        order = np.arange(len(graph)) if in_order else np.argsort(graph, kind="stable")
+        return GroupedRows(graph, order, np.bincount(graph, minlength=graphs))
+
+    def number_locally(self) -> Array:
+        """The number of each row within its graph."""
+        local = np.empty(len(self.order), np.int64)
+        local[self.order] = np.arange(len(self.order)) - np.repeat(starts_of(self.counts), self.counts)
+        return local
 
 
 def _open(path: Path) -> _Folder:
@@ -149,23 +165,23 @@ def _targets(folder: _Folder, options: ReadOptions) -> tuple[str, list[str], str
 
 
 def _read_pairs(
-    folder: _Folder, pairs: Table, node_graph: Array, local: Array, ids: Array, options: ReadOptions
+    folder: _Folder, pairs: Table, of_nodes: GroupedRows, ids: Array, options: ReadOptions, places: Mapping[str, Place]
 ) -> dict[str, Any]:
     """The pairs of ``pairs.csv``, with their labels ``y`` and their split if it has these columns."""
-    graph = _number_graphs(pairs, ids, folder.graphs)
-    order = _order_by_graph(graph)
-    found: dict[str, Any] = {
-        "pairs": _resolve_endpoints(folder.nodes, pairs, node_graph, graph, local, ids)[:, order],
-        "pair_counts": np.bincount(graph, minlength=len(ids)),
-        "pair_lines": lambda row: pairs.place(int(order[row])),
-        "targets": {},
-        "row_split": None,
-    }
+    rows = GroupedRows.of(_number_graphs(pairs, ids, folder.graphs), len(ids))
+    order, targets, split = rows.order, {}, None
+    ends = _resolve_endpoints(folder.nodes, pairs, of_nodes, rows.graph, ids)
     if "y" in pairs.columns:
-        found["targets"] = {"link": read_link_labels(pairs.features("y"), pairs.place)[order]}
+        targets = {"link": read_link_labels(pairs.features("y"), pairs.place)[order]}
     if options.own_split and "split" in pairs.columns:
-        found["row_split"] = read_split_codes(pairs.columns["split"], pairs.place)[order]
-    return found
+        split = read_split_codes(pairs.columns["split"], pairs.place)[order]
+    return {
+        "pairs": ends[:, order],
+        "pair_counts": rows.counts,
+        "targets": targets,
+        "row_split": split,
+        "places": {**places, "link": lambda row: pairs.place(int(order[row]))},
+    }
 
 
 def _read_graph_features(folder: _Folder, options: ReadOptions) -> dict[str, Array]:
@@ -173,7 +189,7 @@ def _read_graph_features(folder: _Folder, options: ReadOptions) -> dict[str, Arr
         return {}
     if folder.graphs is None:
         raise InputError("graph_features names columns of graphs.csv, which is missing; add the file or leave it out")
-    return read_table_features(folder.graphs, KEYS["graph"], options)
+    return folder.graphs.graph_features(KEYS["graph"], options)
 
 
 def _coordinates(nodes: Table, names: Sequence[str], order: Array) -> Array | None:
@@ -189,16 +205,6 @@ def _coordinates(nodes: Table, names: Sequence[str], order: Array) -> Array | No
 def _features(table: Table, level: str, leave: set[str], text: Sequence[str], order: Array) -> dict[str, Array]:
     names = [c for c in table.columns if c not in KEYS[level] and c not in leave]
     return {n: table.features(n, n in text)[order] for n in names}
-
-
-def _read_targets(
-    folder: _Folder, level: str, names: Sequence[str], text_labels: bool, order: Array
-) -> tuple[dict[str, Array], Array | None]:
-    if not names:
-        return {}, None
-    table = folder.tables[level]
-    targets, labelled = table.targets(names, text_labels)
-    return {n: values[order] for n, values in targets.items()}, None if labelled is None else labelled[order]
 
 
 def _splits(folder: _Folder, level: str, order: Array, options: ReadOptions) -> dict[str, Any]:
@@ -268,17 +274,9 @@ def _number_graphs(table: Table, ids: Array, graphs: Table | None) -> Array:
     return numbers
 
 
-def _order_by_graph(graph: Array) -> Array:
-    """Row numbers in the order of their graphs."""
-    if (graph[1:] >= graph[:-1]).all():
-        return np.arange(len(graph))
-    return np.argsort(graph, kind="stable")
-
-
-def _resolve_endpoints(
-    nodes: Table, edges: Table, node_graph: Array, edge_graph: Array, local: Array, names: Array
-) -> Array:
+def _resolve_endpoints(nodes: Table, edges: Table, of_nodes: GroupedRows, edge_graph: Array, names: Array) -> Array:
     """Sources and targets as numbers local to their graph."""
+    local, node_graph = of_nodes.number_locally(), of_nodes.graph
     ends = [edges.ids("source"), edges.ids("target")]
     ids = nodes.ids("node_id") if "node_id" in nodes.columns else local
     if any(e.dtype.kind != ids.dtype.kind for e in ends):

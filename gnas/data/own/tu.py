@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from gnas.data.encoding import Array, format_list
 from gnas.data.own.csv import Table, read_numbers
-from gnas.data.own.graph_features import expand_names
 from gnas.data.own.options import ReadOptions
-from gnas.data.own.raw import RawGraphs
+from gnas.data.own.raw import RawGraphs, name_matrix
+from gnas.data.own.tables import GroupedRows
 from gnas.errors import InputError, choose
 from gnas.printed import format_count
 
@@ -73,30 +73,25 @@ def read_tu(found: TuFiles, options: ReadOptions) -> RawGraphs:
     for end, table in tables.items():
         _check_rows(table, COLUMNS[end][0], counts, found)
     ends = np.stack([_read_whole(edges, name) for name in ("node0", "node1")]) - 1
-    edge_graph = _find_edge_graphs(edges, ends, node_graph)
-    orders = {
-        "graph": np.arange(total),
-        "node": np.argsort(node_graph, kind="stable"),
-        "edge": np.argsort(edge_graph, kind="stable"),
-    }
-    node_counts = np.bincount(node_graph, minlength=total)
-    local = np.empty(len(node_graph), np.int64)
-    local[orders["node"]] = np.arange(len(node_graph)) - np.repeat(node_counts.cumsum() - node_counts, node_counts)
+    of_nodes = GroupedRows.of(node_graph, total)
+    of_edges = GroupedRows.of(_find_edge_graphs(edges, ends, node_graph), total)
+    order = {"graph": np.arange(total), "node": of_nodes.order, "edge": of_edges.order}
     features = _read_graph_features(tables, options)
     level, names, reason = _choose_targets(tables, options, list(features))
     columns: dict[str, dict[str, Array]] = {"graph": {}, "node": {}, "edge": {}}
     for end, table in tables.items():
         here = COLUMNS[end][0]
-        columns[here] |= {
-            name: _read_column(table, name, options)[orders[here]] for name in table.columns if name not in features
-        }
+        for name in table.columns:
+            if name not in features:
+                text = options.text_labels or name in options.text_columns
+                columns[here][name] = table.features(name, text)[order[here]]
     targets = {name: columns[level].pop(name) for name in names}
     return RawGraphs(
         source="tu",
         name=found.name,
-        node_counts=node_counts,
-        edge_counts=np.bincount(edge_graph, minlength=total),
-        edge_index=local[ends[:, orders["edge"]]],
+        node_counts=of_nodes.counts,
+        edge_counts=of_edges.counts,
+        edge_index=of_nodes.number_locally()[ends[:, of_edges.order]],
         nodes=columns["node"],
         edges=columns["edge"],
         targets=targets,
@@ -104,11 +99,13 @@ def read_tu(found: TuFiles, options: ReadOptions) -> RawGraphs:
         level=level,
         requested=options.target,
         reasons=(reason,) if reason else (),
-        files=tuple(f"{t.file} ({format_count(len(t), 'row')})" for t in (edges, indicator, *tables.values())),
+        files=tuple(table.size() for table in (edges, indicator, *tables.values())),
         left_out=_describe_left_out(found, list(columns["graph"])),
-        graph_place=lambda g: f"graph {g + 1}",
-        node_lines=lambda row: indicator.place(int(orders["node"][row])),
-        edge_lines=lambda row: edges.place(int(orders["edge"][row])),
+        places={
+            "graph": lambda graph: f"graph {graph + 1}",
+            "node": lambda row: indicator.place(int(of_nodes.order[row])),
+            "edge": lambda row: edges.place(int(of_edges.order[row])),
+        },
     )
 
 
@@ -119,10 +116,6 @@ def _read_whole(table: Table, name: str) -> Array:
         return values
     row = next(i for i, cell in enumerate(values.tolist()) if not WHOLE.fullmatch(cell))
     raise InputError(f"{table.place(row)}: {values[row].decode(errors='replace')[:40]!r} is not a whole number")
-
-
-def _read_column(table: Table, name: str, options: ReadOptions) -> Array:
-    return table.features(name, options.text_labels or name in options.text_columns)
 
 
 def _count_graphs(tables: Mapping[str, Table], indicator: Table, node_graph: Array) -> int:
@@ -164,6 +157,15 @@ def _find_edge_graphs(edges: Table, ends: Array, node_graph: Array) -> Array:
     return source
 
 
+def expand_names(requested: Iterable[str], columns: Sequence[str]) -> list[str]:
+    """Names of columns; the name of a matrix, such as ``graph_attr``, stands for its columns ``graph_attr0``, ..."""
+    names: dict[str, None] = {}
+    for name in requested:
+        numbered = [c for c in columns if c != name and name_matrix(c) == name]
+        names |= dict.fromkeys(numbered if name not in columns and numbered else [name])
+    return list(names)
+
+
 def _read_graph_features(tables: Mapping[str, Table], options: ReadOptions) -> dict[str, Array]:
     """The columns of graphs that the caller named; ``graph_attribute`` stands for all of that file."""
     here = {name: table for end, table in tables.items() if COLUMNS[end][0] == "graph" for name in table.columns}
@@ -178,31 +180,27 @@ def _choose_targets(
     tables: Mapping[str, Table], options: ReadOptions, features: Sequence[str]
 ) -> tuple[str, list[str], str]:
     """Level, names of the target columns and the reason; ``features`` are columns of graphs that are input."""
-    by_level: dict[str, list[tuple[str, str]]] = {"graph": [], "node": [], "edge": []}
-    for end, table in tables.items():
-        by_level[COLUMNS[end][0]] += [(name, end) for name in table.columns if name not in features]
-    if not options.target:
-        ends = [end for named in by_level.values() for _, end in named]
-        end = next((e for e in COLUMNS if e in ends and options.level in (None, COLUMNS[e][0])), "")
-        if COLUMNS.get(end, ("",))[0] == "graph":
-            names = [name for name, here in by_level["graph"] if here == end]
-            return "graph", names, f"graph level: {tables[end].file} has one row per graph"
-        if options.unlabelled:
-            return options.level or "graph", [], ""
-        if options.level in (None, "graph"):
-            raise InputError(
-                "a TU folder needs NAME_graph_labels.txt or NAME_graph_attributes.txt, or the data option target"
-            )
-        raise InputError(f"name the {options.level} column to predict with the data option target")
-    for level, named in by_level.items():
-        names = [name for name, _ in named]
-        if options.level in (None, level) and set(options.target) <= set(names):
+    free = {end: [name for name in table.columns if name not in features] for end, table in tables.items()}
+    levels = [level for level in ("graph", "node", "edge") if options.level in (None, level)]
+    by_level = {level: [n for end in free for n in free[end] if COLUMNS[end][0] == level] for level in levels}
+    if not options.target and "graph" in levels:
+        end = next((end for end in COLUMNS if COLUMNS[end][0] == "graph" and free.get(end)), None)
+        if end is not None:
+            return "graph", free[end], f"graph level: {tables[end].file} has one row per graph"
+    for level, names in by_level.items() if options.target else ():
+        if set(options.target) <= set(names):
             return level, list(options.target), f"{level} level: {options.target[0]} has one row per {level}"
     if options.unlabelled:
         return options.level or "graph", [], ""
-    columns = [name for level, named in by_level.items() if options.level in (None, level) for name, _ in named]
-    choose(next((t for t in options.target if t not in columns), options.target[0]), columns, "target column")
-    raise InputError(f"targets {format_list(options.target)} are of different levels; a task has one level")
+    if options.target:
+        columns = [name for names in by_level.values() for name in names]
+        choose(next((t for t in options.target if t not in columns), options.target[0]), columns, "target column")
+        raise InputError(f"targets {format_list(options.target)} are of different levels; a task has one level")
+    if "graph" in levels:
+        raise InputError(
+            "a TU folder needs NAME_graph_labels.txt or NAME_graph_attributes.txt, or the data option target"
+        )
+    raise InputError(f"name the {options.level} column to predict with the data option target")
 
 
 def _describe_left_out(found: TuFiles, columns: list[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from gnas.data.storage import BrokenFile
 def test_edges_come_out_sorted_whatever_order_they_had() -> None:
     nodes, edges = np.array([3, 2]), np.array([4, 2])
     source, target, kind = np.array([1, 0, 2, 1, 1, 0]), np.array([2, 1, 1, 0, 0, 1]), np.array([5, 6, 5, 6, 7, 7])
-    split = Compact.from_edges(nodes, edges, source, target, {}, {"bond": kind})
+    split = Compact.from_edges(nodes, edges, np.stack([source, target]), {}, {"bond": kind})
     graphs = split.graph_set(torch.zeros(5, 1), torch.zeros(2), "graph")
     assert graphs.edge_index.tolist() == [[1, 0, 2, 1, 1, 0], [0, 1, 1, 2, 0, 1]]
     assert split.columns["bond"].tolist() == [6, 6, 5, 5, 7, 7]

@@ -19,6 +19,7 @@ from gnas.data.benchmarks.sbm import (
     Draws,
     PatternModel,
     coin_threshold,
+    draw_pattern,
     generate_splits,
     graph_set,
 )
@@ -122,7 +123,7 @@ def test_edge_frequencies_are_those_of_the_model(name: str) -> None:
     for index in range(300):
         draws = Draws(9, index)
         if isinstance(model, PatternModel):
-            pattern = model._pattern(Draws(8, index), 20)
+            pattern = draw_pattern(Draws(8, index), 20)
             group = model.blocks.draw(Draws(9, index), extra=20)
             adjacency, _, label = model.draw(draws, pattern)
             assert np.array_equal(label, group == 5)

@@ -14,8 +14,7 @@ from terminal import gnas, one_line
 from torch_geometric.data import Data
 
 from gnas.data import load
-from gnas.data.benchmarks import DATASETS, PUBLISHED, prepare_benchmark, sources
-from gnas.data.benchmarks.facts import find_edge_fault
+from gnas.data.benchmarks import DATASETS, PUBLISHED, find_edge_fault, prepare_benchmark, sources
 from gnas.data.benchmarks.sources import cache_folder, find_data_root
 from gnas.data.cache import user_cache
 from gnas.data.storage import read_arrays, write_arrays

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gnas.data.benchmarks import DATASETS, find_facts, load_named, zinc
+from gnas.data.benchmarks import DATASETS, check_benchmark, find_facts, load_named, zinc
 from gnas.data.benchmarks.compact import Compact
-from gnas.data.benchmarks.facts import check_benchmark
 from gnas.data.benchmarks.sources import Request
 from gnas.data.encoding import Array
 from gnas.data.smiles import ZINC_ATOMS, parse_smiles
@@ -107,7 +106,10 @@ def test_zinc_from_smiles_is_the_prepared_zinc(data_root: Path, tmp_path: Path) 
     pytest.importorskip("rdkit")
     if not (data_root / zinc.SMILES).is_file() or not (data_root / zinc.PREPARED).is_file():
         pytest.skip(f"{zinc.SMILES} or {zinc.PREPARED} is not under GNAS_DATA")
-    prepared, rows = zinc.read_prepared(request(data_root)), dict[str, list[dict[str, str]]]()
+    prepared, rows = (
+        zinc.read_prepared(request(data_root), data_root / zinc.PREPARED),
+        dict[str, list[dict[str, str]]](),
+    )
     with open(data_root / zinc.SMILES, newline="") as file:
         for row in csv.DictReader(file):
             rows.setdefault(row["split"], []).append(row)
@@ -150,4 +152,4 @@ def test_a_prepared_file_with_missing_arrays_is_broken(tmp_path: Path) -> None:
     (tmp_path / "zinc").mkdir()
     np.savez(tmp_path / zinc.PREPARED, train_node_ptr=np.arange(3))
     with pytest.raises(BrokenFile, match="zinc12k"):
-        zinc.read_prepared(request(tmp_path))
+        zinc.read_prepared(request(tmp_path), tmp_path / zinc.PREPARED)

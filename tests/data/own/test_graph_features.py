@@ -5,8 +5,8 @@ import pytest
 import torch
 from builders import citation_graph, one_line, path_graphs, write_csv, write_folder, write_smiles, write_tu
 
-from gnas.data.own.graph_features import expand_names
 from gnas.data.own.load import encode_graphs, load_own
+from gnas.data.own.tu import expand_names
 
 COUNT = 16
 WEIGHTS = [3.0 * i + i % 4 for i in range(COUNT)]

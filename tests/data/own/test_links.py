@@ -242,7 +242,7 @@ def test_bad_options_are_one_line(options: dict[str, Any], words: str) -> None:
 def test_bad_pairs_are_one_line() -> None:
     graph = draw_graph(30)
     graph.edge_label_index, graph.edge_label = torch.tensor([[0, 1], [2, 30]]), torch.tensor([0.0, 1.0])
-    with pytest.raises(InputError, match="graph 0, pair 1: a node is not one of the graph's 30"):
+    with pytest.raises(InputError, match="graph 0, pair 1: target 30 is not a node; the graph has 30 nodes"):
         gnas.load(graph)
     graph.edge_label_index = torch.tensor([[0, 1], [2, 3]])
     graph.edge_label = torch.tensor([0.0, 2.0])

@@ -5,8 +5,9 @@ import pytest
 from builders import one_line
 
 from gnas.data.encoding import Column
-from gnas.data.own.infer import format_label, infer_column, infer_encoding, read_targets
+from gnas.data.own.columns import infer_column
 from gnas.data.own.raw import RawGraphs
+from gnas.data.own.targets import format_label, infer_encoding, read_targets
 
 
 def place(row: int) -> str:
