@@ -114,7 +114,7 @@ add_command(
 add_command(
     app,
     "train",
-    "gnas.cli.train.train",
+    "gnas.cli.networks.train",
     "dataset genotype formula baseline preset settings seed seeds cells channels epochs batch budget change target data "
     f"sample_neighbors {SOURCE} {WORKERS} sync_bn {FOLDER}",
     "Train one network by the benchmark's protocol and report its test metric.",
@@ -138,7 +138,7 @@ add_command(
 add_command(
     app,
     "depth",
-    "gnas.cli.depth.depth",
+    "gnas.cli.search.depth",
     "dataset cells limit rounds strategy preset settings seed channels epochs batch change target data "
     f"{SOURCE} {WORKERS} {FOLDER}",
     "Search the network and its message-passing depth together, round by round, until the depth settles.",
@@ -272,7 +272,7 @@ add_command(
 add_command(
     app,
     "report",
-    "gnas.cli.report.report",
+    "gnas.cli.runs.report",
     "runs out pictures overwrite",
     "Write the report of a run as one HTML file, or of several runs beside each other.",
     "gnas report runs/cluster-mini-single-level-seed0",
@@ -287,7 +287,7 @@ add_command(
 add_command(
     app,
     "watch",
-    "gnas.cli.report.watch",
+    "gnas.cli.runs.watch",
     "run port until_finished browser",
     """Follow a run on a local page: the leaders' curves, what was dropped, the architecture, the time left.
 
@@ -305,7 +305,7 @@ add_command(
 add_command(
     app,
     "draw",
-    "gnas.cli.report.draw",
+    "gnas.cli.runs.draw",
     "what formula out title race overwrite",
     "Draw an architecture: each cell in three levels, a colour per operation, unused branches faded, the formula below.",
     "gnas draw runs/cluster-mini-single-level-seed0",
