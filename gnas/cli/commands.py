@@ -56,17 +56,10 @@ def add_command(
     *examples: str,
     own: Mapping[str, Option] | None = None,
 ) -> None:
-    """Add a command to ``app``.
+    """Add a command to ``app`` that imports ``function``, given by its full name, and calls it with the options and the screen.
 
-    Args:
-        app: The commands it belongs to.
-        name: Its name.
-        function: The full name of the function that does it, called with the options and the screen. It is imported when
-            the command runs.
-        options: The names of its options, in the order of the help. ``--json`` and ``--quiet`` come on top.
-        help: What it does.
-        examples: Lines for the end of the help.
-        own: Options that this command alone has, or that mean something else there.
+    ``options`` are the names of its options, in the order of the help; ``--json`` and ``--quiet`` come on top. ``own`` are
+    options that this command alone has, or that mean something else there.
     """
     declared = {**OPTIONS, **(own or {})}
     parameters = [declared[one].parameter(one) for one in (*options.split(), "as_json", "quiet")]

@@ -69,10 +69,8 @@ class LibraryNetwork:
 def select_members(values: Sequence[Tensor], score: Callable[[Tensor], float], most: int) -> list[int]:
     """The numbers of the selected members, in the order of selection, each as often as it counts.
 
-    Args:
-        values: What each network predicts for the same rows.
-        score: How good a prediction is, higher is better.
-        most: The largest number of distinct members.
+    ``values`` are what each network predicts for the same rows, ``score`` says how good a prediction is, higher is better.
+    At most ``most`` distinct members are selected.
     """
     scores = [score(one) for one in values]
     best = max(range(len(values)), key=scores.__getitem__)

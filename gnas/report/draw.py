@@ -91,14 +91,9 @@ def layout_cell(
     formula: bool = True,
     legend: bool = True,
 ) -> Drawing:
-    """The drawing of one cell.
+    """The drawing of one cell, with its formula and a legend below.
 
-    Args:
-        cell: The cell.
-        number: Number of the cell in its network, counted from 1.
-        rows: Rows to reserve on levels 1 and 3, so that drawings of several cells align.
-        formula: Whether to write the formula below the cell.
-        legend: Whether to explain the lines below the cell.
+    ``rows`` are reserved on levels 1 and 3, so that drawings of several cells align.
     """
     places, height = _places(cell, rows or count_rows([cell]))
     width = _width(cell)
