@@ -56,17 +56,10 @@ def add_command(
     *examples: str,
     own: Mapping[str, Option] | None = None,
 ) -> None:
-    """Add a command to ``app``.
+    """Add a command to ``app`` that imports ``function``, given by its full name, and calls it with the options and the screen.
 
-    Args:
-        app: The commands it belongs to.
-        name: Its name.
-        function: The full name of the function that does it, called with the options and the screen. It is imported when
-            the command runs.
-        options: The names of its options, in the order of the help. ``--json`` and ``--quiet`` come on top.
-        help: What it does.
-        examples: Lines for the end of the help.
-        own: Options that this command alone has, or that mean something else there.
+    ``options`` are the names of its options, in the order of the help; ``--json`` and ``--quiet`` come on top. ``own`` are
+    options that this command alone has, or that mean something else there.
     """
     declared = {**OPTIONS, **(own or {})}
     parameters = [declared[one].parameter(one) for one in (*options.split(), "as_json", "quiet")]
@@ -114,7 +107,7 @@ add_command(
 add_command(
     app,
     "train",
-    "gnas.cli.train.train",
+    "gnas.cli.networks.train",
     "dataset genotype formula baseline preset settings seed seeds cells channels epochs batch budget change target data "
     f"sample_neighbors {SOURCE} {WORKERS} sync_bn {FOLDER}",
     "Train one network by the benchmark's protocol and report its test metric.",
@@ -138,7 +131,7 @@ add_command(
 add_command(
     app,
     "depth",
-    "gnas.cli.depth.depth",
+    "gnas.cli.search.depth",
     "dataset cells limit rounds strategy preset settings seed channels epochs batch change target data "
     f"{SOURCE} {WORKERS} {FOLDER}",
     "Search the network and its message-passing depth together, round by round, until the depth settles.",
@@ -272,7 +265,7 @@ add_command(
 add_command(
     app,
     "report",
-    "gnas.cli.report.report",
+    "gnas.cli.runs.report",
     "runs out pictures overwrite",
     "Write the report of a run as one HTML file, or of several runs beside each other.",
     "gnas report runs/cluster-mini-single-level-seed0",
@@ -287,7 +280,7 @@ add_command(
 add_command(
     app,
     "watch",
-    "gnas.cli.report.watch",
+    "gnas.cli.runs.watch",
     "run port until_finished browser",
     """Follow a run on a local page: the leaders' curves, what was dropped, the architecture, the time left.
 
@@ -305,7 +298,7 @@ add_command(
 add_command(
     app,
     "draw",
-    "gnas.cli.report.draw",
+    "gnas.cli.runs.draw",
     "what formula out title race overwrite",
     "Draw an architecture: each cell in three levels, a colour per operation, unused branches faded, the formula below.",
     "gnas draw runs/cluster-mini-single-level-seed0",

@@ -7,10 +7,9 @@ from typing import Any
 
 import typer
 
-from gnas.cli.options import Options
+from gnas.cli.options import Options, refuse_existing
 from gnas.cli.prepare import choose_device, load_data
 from gnas.cli.progress import count_progress
-from gnas.cli.report import refuse_existing
 from gnas.cli.screen import Screen
 from gnas.cli.settings import data_options, resolve_settings, usual_preset
 from gnas.data import load

@@ -1,4 +1,7 @@
-"""``gnas doctor``: versions, devices, what would be used, common problems with what helps, and what a run would cost."""
+"""``gnas doctor``: versions, devices, what would be used, common problems with what helps, and what a run would cost.
+
+gnas and torch are imported where they are used: the installation may be what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -44,9 +48,6 @@ class Finding:
 def doctor(options: Options, screen: Screen) -> None:
     """Look at the installation, or estimate a run on a dataset."""
     if options.dataset is not None:
-        with screen.waiting("starting"):
-            from gnas.cli.forecast import show_forecast
-
         screen.result(show_forecast(screen, options))
         return
     with screen.waiting("looking"):
@@ -60,6 +61,50 @@ def doctor(options: Options, screen: Screen) -> None:
     screen.say(f"\n{format_count(len(problems), 'problem')} found" if problems else "\nall is well")
     screen.result({"ok": not problems, "findings": [asdict(finding) for finding in found]})
     raise typer.Exit(1 if problems else 0)
+
+
+def show_forecast(screen: Screen, options: Options) -> dict[str, Any]:
+    """Print how long a search and its trainings would take on a dataset, and the memory; returns it as plain values."""
+    with screen.waiting("starting"):
+        import torch
+
+        from gnas.cli.prepare import load_data
+        from gnas.cli.settings import check_settings, data_options, resolve_settings, setting_options, usual_preset
+        from gnas.cost import Workload, estimate_cost
+        from gnas.data.benchmarks import PUBLISHED
+        from gnas.run.words import duration, megabytes
+        from gnas.training.prediction import find_device
+
+    dataset = options.dataset
+    # A GPU that this machine lacks is fine: nothing is computed on it.
+    device = find_device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"), needed=False)
+    chosen = setting_options(options)
+    usual, _ = usual_preset("search", dataset, device, chosen)
+    settings = resolve_settings(usual, options.preset, None, None, chosen)
+    check_settings(settings)
+    if dataset in PUBLISHED:
+        work, source = Workload.from_facts(dataset), "published figures"
+    else:
+        given = data_options(options.target, options.data)
+        work, source = Workload.of(load_data(screen, dataset, options.data_root, given, show=False)), "the data"
+    found = estimate_cost(work, settings, device, dataset)
+    where = found.measured_on if found.same_hardware else f"{found.measured_on}, not this machine"
+    seeds = len(settings.training.seeds)
+    size = f"{work.graphs:,} graphs of {work.nodes:.0f} nodes and {work.edges:,.0f} edges"
+    screen.pair("data", f"{dataset}: {size} ({source})")
+    space = settings.space
+    screen.pair("with", f"preset {settings.preset}, {space.cells} cells, {space.channels} channels, {device}")
+    epochs = f"about {found.train_epochs} epochs each"
+    lines = [
+        ("search", f"{duration(found.search_seconds)}, {megabytes(found.search_mb)}; {settings.search.epochs} epochs"),
+        (format_count(seeds, "seed"), f"{duration(found.train_seconds)}, {megabytes(found.train_mb)}; {epochs}"),
+        ("in all", f"{duration(found.seconds)}, {megabytes(found.peak_mb)} at most; without baselines"),
+    ]
+    screen.pairs("estimate", lines)
+    screen.pair("from", f"steps measured on {where}; on sizes left out they were off by {found.off:.0%} (median)")
+    if settings.search.strategy != "single-level":
+        screen.pair("note", f"the search is estimated as single-level; {settings.search.strategy} was not measured")
+    return {"dataset": dataset, "device": str(device), "settings": settings.to_dict(), **asdict(found)}
 
 
 def _safely(look: Callable[[Path | None], Iterator[Finding]], root: Path | None) -> list[Finding]:

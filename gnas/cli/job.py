@@ -1,29 +1,37 @@
-"""What every long job needs: its folder, its data, progress and tracking, a stop that saves, errors that help."""
+"""What every long job needs: progress and tracking, a stop that saves, its results on the terminal, and ``--folds``."""
 
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from gnas import distributed
+from gnas.arch.architecture import Architecture, describe_stack
 from gnas.cli.prepare import PreparedRun
 from gnas.cli.progress import choose_view
-from gnas.cli.show import show_next_steps
+from gnas.cli.screen import Screen, number_cells
 from gnas.compare.networks import Candidate
-from gnas.errors import Interrupted, OutOfMemory, is_out_of_memory, name_memory
+from gnas.cost import Workload, estimate_cost
+from gnas.data import Benchmark, load
+from gnas.data.benchmarks import is_dataset
+from gnas.errors import InputError, Interrupted, OutOfMemory, is_out_of_memory, name_memory
+from gnas.folds import compare_folds, count_folds, search_folds
+from gnas.printed import format_count
 from gnas.run.folder import Run, stop_on_interrupt
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.settings import Settings
+from gnas.run.words import describe_direction, duration, label_metric
 from gnas.training.loop import Record, watch_steps
-from gnas.training.stages import Stage, Stages, train_stages
+from gnas.training.stages import Stage, Stages, repeat_for_folds, train_stages
 from gnas.use.tracking import open_trackers
-from gnas.workflow import train_and_rank, write_data
+from gnas.workflow import check_budget, job_stages, train_and_rank, write_data
 
 
 @contextlib.contextmanager
@@ -32,15 +40,17 @@ def job_progress(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[dict[
 
     The value holds the arguments that every job takes: ``device``, ``on_epoch``, ``should_stop`` and ``runner``.
     """
-    settings, metric = prepared.settings, prepared.benchmark.task.metric
+    settings, runner = prepared.settings, prepared.runner
     tracker = open_trackers(prepared.trackers, prepared.folder, settings.to_dict())
-    stages = Stages(
-        choose_view(prepared.screen),
-        plan,
-        metric,
-        side_by_side=prepared.runner is not None and prepared.runner.pool.width > 1,
-    )
-    renew = _Renewal(prepared.folder)
+    side_by_side = runner is not None and runner.pool.width > 1
+    view, metric = choose_view(prepared.screen), prepared.benchmark.task.metric
+    stages, renew = Stages(view, plan, metric, side_by_side=side_by_side), _Renewal(prepared.folder)
+
+    def on_epoch(record: Record) -> None:
+        stages.on_epoch(record)
+        tracker.log(record)
+        renew.on_epoch(record)
+
     with (
         contextlib.closing(tracker),
         renew,
@@ -50,19 +60,10 @@ def job_progress(prepared: PreparedRun, plan: Sequence[Stage]) -> Iterator[dict[
         watch_steps(stages.on_step),
     ):
         try:
-            on_epoch = _each(stages.on_epoch, tracker.log, renew.on_epoch)
-            how = {"device": prepared.device, "runner": prepared.runner}
+            how = {"device": prepared.device, "runner": runner}
             yield {**how, "on_epoch": on_epoch, "should_stop": lambda: bool(stop)}
         except KeyboardInterrupt:
             raise Interrupted("stopped at once, the last checkpoint is kept") from None
-
-
-def _each(*calls: Callable[[Record], None]) -> Callable[[Record], None]:
-    def on_epoch(record: Record) -> None:
-        for call in calls:
-            call(record)
-
-    return on_epoch
 
 
 class _Renewal:
@@ -129,6 +130,9 @@ def run_training(prepared: PreparedRun, run: Run, entries: Sequence[Candidate]) 
     return board
 
 
+# -- results ---------------------------------------------------------------------------------------------------------
+
+
 def write_report(folder: Path) -> str | None:
     """The file of a finished run's report. A run is not lost because its report failed: that is a warning."""
     from gnas.report.html import write_report as write
@@ -143,8 +147,118 @@ def write_report(folder: Path) -> str | None:
 
 def finish_job(prepared: PreparedRun, facts: Mapping[str, Any], *commands: Sequence[str], **lines: str) -> None:
     """Write the report, print ``lines`` and the commands that are next, and give the facts to ``--json``."""
-    report = write_report(prepared.folder)
+    report, screen = write_report(prepared.folder), prepared.screen
     for name, text in lines.items():
-        prepared.screen.pair(name, text)
-    show_next_steps(prepared.screen, report, *commands)
-    prepared.screen.result({"run": str(prepared.folder), **facts, "report": report})
+        screen.pair(name, text)
+    if report is not None:
+        screen.pair("report", report)
+    for number, words in enumerate(commands):
+        screen.pair("" if number else "next", shlex.join(words), style="dim")
+    screen.result({"run": str(prepared.folder), **facts, "report": report})
+
+
+def show_leaderboard(screen: Screen, board: Leaderboard) -> None:
+    """Print the leaderboard and the other metrics of the test split. Searched networks stand out."""
+    screen.say(board.table().to_rich())
+    screen.say(f" {board.dataset}, {describe_direction(board.metric)}", style="dim")
+    others = board.metrics_table()
+    if others is not None:
+        screen.say(others.to_rich())
+        screen.say(f" other metrics of the test split; {label_metric(board.metric)} selects", style="dim")
+
+
+def show_answer(screen: Screen, folder: Path) -> None:
+    """Print the answer in words: what predictions use, how the found network compares, and how long the run took."""
+    from gnas.report.answer import describe_run
+    from gnas.run.record import read_run
+
+    screen.pair("result", "\n".join(describe_run(read_run(folder), with_network=False)))
+
+
+def show_network(screen: Screen, architecture: Architecture, title: str = "found") -> None:
+    """Print an architecture: its size, its depth, one formula per cell, and what is around the cells."""
+    formulas = architecture.formulas()
+    depth = architecture.depth()
+    screen.pair(
+        title, f"{format_count(len(formulas), 'cell')}, message-passing depth {depth} (genotype {architecture.id})"
+    )
+    screen.pairs("", list_parts(architecture), style="green")
+
+
+def list_parts(architecture: Architecture) -> list[tuple[str, str]]:
+    """The formulas of the cells, and what is around them, each with its name."""
+    around = describe_stack(architecture)
+    return [*number_cells(architecture.formulas()), *([("around", around)] if around else [])]
+
+
+def list_next_steps(folder: str) -> list[list[str]]:
+    """Commands for a finished run."""
+    return [["gnas", "export", folder], ["gnas", "predict", folder, "DATA", "-o", "predictions.csv"]]
+
+
+# -- folds -----------------------------------------------------------------------------------------------------------
+
+
+def with_folds(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a command with ``--folds`` as a data option, which a run folder keeps."""
+    folds = options.get("folds")
+    if folds is None:
+        return dict(options)
+    if is_dataset(str(options["dataset"])):
+        raise InputError(f"{options['dataset']} has splits of its own; --folds needs your own data")
+    if distributed.is_launched():
+        raise InputError("--folds is many runs, torchrun is for one large run: choose one of them")
+    return {**options, "data": [*(options["data"] or ()), f"folds={folds}"]}
+
+
+def run_folds(prepared: PreparedRun, data_root: Path | None, entries: Sequence[Candidate] | None = None) -> None:
+    """The job on each fold, and the mean and the spread over the folds: a search, or the training of ``entries``."""
+    screen, settings, folds = prepared.screen, prepared.settings, count_folds(prepared.settings)
+    training = settings.training
+    if entries is None:
+        plan = job_stages(settings)
+        check_budget(prepared.benchmark, settings)
+        networks = sum(stage.is_training for stage in plan)
+    else:
+        plan = train_stages([entry.name for entry in entries], training.epochs, len(training.seeds))
+        networks = len(entries)
+    screen.pair("folds", _describe_folds(prepared, folds, entries is None, networks))
+    if any(entry.found for entry in entries or ()):
+        text = "the search that found a network may have seen rows of the test folds; gnas search --folds does not"
+        screen.pair("note", text)
+    prepared.lock_folder()
+
+    def load_fold(fold: int) -> Benchmark:
+        if fold == 1:  # it is loaded already
+            return prepared.benchmark
+        return load(prepared.dataset, data_root=data_root, **{**settings.data, "fold": fold})
+
+    with job_progress(prepared, repeat_for_folds(plan, folds)) as how:
+        how |= {"resume": prepared.place.resumed}
+        if entries is None:
+            found = search_folds(load_fold, folds, settings, prepared.folder, **how)
+        else:
+            found = compare_folds(load_fold, folds, entries, settings, prepared.folder, **how)
+    if found.genotype is not None:
+        show_network(screen, found.genotype, f"fold {found.best}")
+    if entries is None:
+        show_answer(screen, prepared.folder)
+    show_leaderboard(screen, found.leaderboard)
+    best = {} if found.genotype is None else {"best_fold": found.best, "genotype": found.genotype.id}
+    facts = {"dataset": prepared.benchmark.name, "preset": settings.preset, **best}
+    facts |= {"leaderboard": found.leaderboard.to_dict(), "folds": [board.to_dict() for board in found.folds]}
+    tables = f"{prepared.folder}/ leaderboard.csv, leaderboard.json, leaderboard.md; each fold in fold-K/"
+    commands = list_next_steps(str(prepared.folder)) if entries is None else []
+    finish_job(prepared, facts, *commands, tables=tables)
+
+
+def _describe_folds(prepared: PreparedRun, folds: int, searches: bool, networks: int) -> str:
+    """What is done for each fold, and about how long it takes."""
+    one = estimate_cost(Workload.of(prepared.benchmark), prepared.settings, prepared.device)
+    seconds = (one.search_seconds if searches else 0.0) + networks * one.train_seconds
+    trainings = format_count(networks * len(prepared.settings.training.seeds), "training")
+    what = f"a search and {trainings}" if searches else trainings
+    return (
+        f"{folds} test folds; each has {what} of its own, about {duration(seconds)} per fold (estimated as for the strategy "
+        "single-level)"
+    )

@@ -1,22 +1,24 @@
-"""Networks that a user names (a genotype file, a run folder, a formula), and the trainings that they already have."""
+"""Networks that a user names: a genotype file, a run folder, a formula or a baseline; and ``gnas train``, which trains one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from gnas import distributed
 from gnas.arch import shipped
 from gnas.arch.architecture import Architecture, read_architecture
 from gnas.arch.gap import genotype as from_formula
 from gnas.arch.genotype import Genotype
-from gnas.compare.networks import Candidate, Training, as_saved
-from gnas.data import Benchmark
+from gnas.cli import job
+from gnas.cli.options import Options
+from gnas.cli.prepare import PreparedRun, open_workers, prepare_run
+from gnas.cli.screen import Screen
+from gnas.cli.settings import baseline_names
 from gnas.errors import InputError
-from gnas.run.folder import FINGERPRINT, Run, copy_training
-from gnas.run.layout import is_finished, training_folder
-from gnas.run.protocol import TrainConfig
-from gnas.run.settings import Settings, config_value
+from gnas.run.folder import Run
+from gnas.workflow import baseline_dropout, make_baseline_candidate, make_candidate, with_chosen_output
 
 
 def read_network(path: Path) -> Architecture:
@@ -45,65 +47,54 @@ def read_formula(texts: Sequence[str], num_cells: int | None) -> Genotype:
     return from_formula(list(texts) if len(texts) > 1 else texts[0], num_cells if len(texts) == 1 else None)
 
 
-def run_settings(folder: Path, otherwise: Settings) -> Settings:
-    """The settings that a run's network was built with. Those that its config.yaml lacks are those of ``otherwise``."""
-    config = Run(folder).config if folder.is_dir() else {}
-    values = {name: config_value(config, name) for name in ("space.channels", "training.dropout", "training.budget")}
-    return otherwise.changed({name: value for name, value in values.items() if value is not None})
+def train(options: Options, screen: Screen) -> None:
+    """Read the network that is named, and train it."""
+    genotype, formula, baseline = options.genotype, options.formula, options.baseline
+    if sum(bool(given) for given in (genotype, formula, baseline)) != 1:
+        raise InputError("name one network: --genotype FILE or NAME, --formula TEXT or --baseline NAME")
+    if options.seed is not None and options.seeds is not None:
+        raise InputError("give --seed or --seeds, not both")
+    cells, channels = options.cells, options.channels
+    architecture, recipe = None, None
+    if genotype is not None:
+        architecture = read_network(genotype)
+        recipe = find_recipe(genotype, options.dataset)
+        if cells not in (None, len(architecture.formulas())):
+            raise InputError(f"{genotype} has {len(architecture.formulas())} cells; --cells does not go with it")
+    elif formula:
+        architecture = read_formula(formula, cells or (4 if len(formula) == 1 else None))
+    name = "gnas" if architecture is not None else baseline_names(baseline or "")[0]
+    given = {
+        "seeds": options.seeds if options.seed is None else str(options.seed),
+        "cells": cells if architecture is None else len(architecture.formulas()),
+        "channels": channels,
+        **{key: options[key] for key in ("epochs", "batch", "budget")},
+    }
+    words = [name if architecture is None else architecture.id]
+    with open_workers(prepare_run("train", options, given, words, recipe), options) as prepared:
+        run_train(prepared, name, architecture, channels)
 
 
-def count_weights(candidate: Candidate, benchmark: Benchmark) -> int:
-    """Weights of the candidate's network for this benchmark."""
-    return sum(weight.numel() for weight in candidate.build(benchmark.task).parameters())
-
-
-def add_remark(candidate: Candidate, benchmark: Benchmark, weights: int, remark: str = "") -> Candidate:
-    """The candidate with a remark on what is not equal: much fewer or more weights than ``weights``, and ``remark``."""
-    own = count_weights(candidate, benchmark)
-    size = "" if abs(own - weights) <= 0.1 * weights else f"{own / weights - 1:+.0%} weights"
-    return replace(candidate, remark="; ".join(filter(None, (candidate.remark, size, remark))))
-
-
-@dataclass(frozen=True)
-class Collection:
-    """Trainings of another run: whether those of all seeds were used, and what is wrong with the others."""
-
-    complete: bool
-    problem: str = ""
-
-
-def collect_trainings(
-    run: Path,
-    network: str,
-    candidate: Candidate,
-    config: TrainConfig,
-    seeds: Sequence[int],
-    benchmark: Benchmark,
-    folder: Path,
-) -> Collection:
-    """Copy finished trainings of the same network, protocol and data from another run.
-
-    Args:
-        run: The other run folder.
-        network: The name of the network there.
-        candidate: The network that is trained here.
-        config: The protocol that is wanted here.
-        seeds: The seeds that are wanted here.
-        benchmark: The data; trainings on other data are not copied.
-        folder: Where the trainings belong.
-    """
-    used, problem = 0, ""
-    for seed in seeds:
-        source, training = training_folder(run, network, seed), Training(benchmark, candidate, config, seed, folder)
-        if not is_finished(source):
-            continue
-        saved, requested = Run(source).config, training.settings()
-        # Settings that are newer than the run have their defaults.
-        saved = {**saved, "training": {**as_saved(TrainConfig()), **saved.get("training", {})}}
-        if saved.get(FINGERPRINT) != benchmark.fingerprint:
-            problem = "are of other data" if FINGERPRINT in saved else "have no fingerprint of their data"
-        elif {**saved, "model": candidate.name} == requested:
-            used += 1
-            if not training.folder.exists():
-                copy_training(source, training.folder, requested)
-    return Collection(used == len(seeds), problem)
+def run_train(prepared: PreparedRun, name: str, architecture: Architecture | None, channels: int | None) -> None:
+    """Train the network from all seeds, keep and print the result."""
+    screen, settings, benchmark = prepared.screen, prepared.settings, prepared.benchmark
+    if architecture is None:
+        budget = None if channels else settings.training.budget or None
+        rate = baseline_dropout(benchmark, settings)
+        candidate = make_baseline_candidate(name, benchmark, settings.space.cells, budget, channels, rate)
+    else:
+        architecture = with_chosen_output(architecture, settings)
+        candidate = make_candidate(architecture, benchmark, settings)
+        job.show_network(screen, architecture, "network")
+    prepared.lock_folder()
+    network = f"{name}: {candidate.title}"
+    with job.training_run(prepared, "train", network=network) as run:
+        if architecture is not None:
+            run.write_genotype(architecture)
+        board = job.run_training(prepared, run, [candidate])
+    if not distributed.leave_processes():
+        return
+    job.show_leaderboard(screen, board)
+    facts: dict[str, Any] = {"dataset": benchmark.name, "network": network, "device": str(prepared.device)}
+    facts |= {"leaderboard": board.to_dict()}
+    job.finish_job(prepared, facts, *job.list_next_steps(str(prepared.folder)))

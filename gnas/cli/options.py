@@ -13,6 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
+from gnas.errors import InputError
+from gnas.files import check_target
+
 
 @dataclass(frozen=True)
 class Option:
@@ -56,6 +59,12 @@ class Options(dict[str, Any]):
             return self[name]
         except KeyError:
             raise AttributeError(name) from None
+
+
+def refuse_existing(path: Path | None, force: bool) -> None:
+    """An error rather than a file overwritten by accident, or a device replaced."""
+    if path is not None and check_target(path).is_file() and not force:
+        raise InputError(f"{path} exists; --force overwrites it")
 
 
 def text(metavar: str, help: str, *flags: str, default: str | None = None) -> Option:

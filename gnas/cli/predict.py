@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from gnas.cli.options import Options
+from gnas.cli.options import Options, refuse_existing
 from gnas.cli.prepare import choose_device
 from gnas.cli.progress import count_progress
-from gnas.cli.report import refuse_existing
 from gnas.cli.screen import Screen
 from gnas.printed import format_count
 from gnas.run.models import choose_network, find_model
@@ -57,26 +57,24 @@ def _show_evaluation(screen: Screen, found: Evaluation) -> None:
         screen.pair("note", note)
     columns = (
         Column[str]("metric", label_metric),
-        Column[str]("value", found.metrics.__getitem__, text=lambda name: format_metric(name, found.metrics[name])),
+        Column[str]("value", found.metrics.get, text=lambda name: format_metric(name, found.metrics[name])),
         Column[str]("", describe_direction),
     )
     screen.say(Table(columns, list(found.metrics), strong=lambda name: name == found.metric).to_rich())
     if not found.per_target:
         return
 
-    def column(metric: str) -> Column[Any]:
-        values = found.per_target[metric]
-        return Column(
-            label_metric(metric), values.__getitem__, show=lambda value: format_metric(metric, value), align="right"
-        )
-
+    per_target = (
+        Column[Any](label_metric(metric), values.__getitem__, partial(format_metric, metric), align="right")
+        for metric, values in found.per_target.items()
+    )
     first = (Column[Any]("target", str), Column[Any]("rows", found.counts.__getitem__, show_count))
-    screen.say(Table((*first, *map(column, found.per_target)), list(found.counts)).to_rich())
+    screen.say(Table((*first, *per_target), list(found.counts)).to_rich())
 
 
 def explain(options: Options, screen: Screen) -> None:
     """Write drawings and scores of some predictions."""
-    from gnas.report.explained import list_files, save_explanations
+    from gnas.report.graphs import list_files, save_explanations
     from gnas.use.explain import explain as explain_rows
 
     rows, out = options.rows or [0], options.out
@@ -101,14 +99,8 @@ def export(options: Options, screen: Screen) -> None:
 
     run, network = options.run, options.network
     with screen.waiting("exporting"):
-        path = export_run(
-            run,
-            options.out or run / "export",
-            network=network,
-            seed=options.seed,
-            format=options.format,
-            force=options.overwrite,
-        )
+        out, kind = options.out or run / "export", options.format
+        path = export_run(run, out, network=network, seed=options.seed, format=kind, force=options.overwrite)
         info, best = find_model(path), choose_network(run)
     files = sorted(file.name for file in path.iterdir())
     screen.pair("exported", str(path))

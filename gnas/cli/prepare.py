@@ -6,7 +6,7 @@ import contextlib
 import re
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,11 @@ def prepare_run(
     if options.get("on") != "ray":  # whose workers are on other machines
         warn_if_too_large(benchmark, settings, device)
     return PreparedRun(dataset, screen, place, saved, settings, device, benchmark, trackers, started=started)
+
+
+def saved_numbers(saved: Mapping[str, Any], names: Iterable[str]) -> dict[str, int]:
+    """The options with these names that a run was started with and that are whole numbers."""
+    return {name: int(text) for name in names if (text := str(saved.get(name))).isdigit()}
 
 
 def find_earlier_input(folder: Path) -> dict[str, Any]:
@@ -265,7 +270,8 @@ class RunFolder:
             raise InputError(f"{folder} is a file; --out names a folder")
         if known and not (resume or force):
             raise self._refusal()
-        if not known and folder.is_dir() and {path.name for path in _visible(folder)} - set(layout.OWN_NAMES):
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        if not known and any(not name.startswith(".") and name not in layout.OWN_NAMES for name in names):
             raise InputError(f"{folder} is not empty and not a run folder; choose another with --out")
         found = summarise_run(folder).job if known else job
         if resume and found != job:
@@ -296,9 +302,12 @@ class RunFolder:
             check_data(self.folder, read_config(self.folder / layout.CONFIG), fingerprint)
         elif not self.force and layout.is_run(self.folder):
             raise self._refusal()
-        if self.force:
-            clear_run(self.folder)
-        remove_temporary_files(self.folder)
+        if self.force:  # what runs write into their folder, and nothing else
+            for path in layout.own_paths(self.folder):
+                layout.remove_path(path)
+        for path in self.folder.rglob(".*"):  # what a killed process did not write to the end
+            if layout.TEMPORARY.fullmatch(path.name) and path.is_file():
+                path.unlink()
         layout.remove_shared(self.folder)
         if not self.resumed:
             words = {"command": quote_command(COMMAND.get()), "job": self.job, **options}
@@ -307,23 +316,6 @@ class RunFolder:
 
     def _refusal(self) -> InputError:
         return InputError(f"{self.folder} already holds a run; --resume resumes it, --force replaces it")
-
-
-def clear_run(folder: Path) -> None:
-    """Remove what runs write into their folder, and nothing else."""
-    for path in layout.own_paths(folder):
-        layout.remove_path(path)
-
-
-def remove_temporary_files(folder: Path) -> None:
-    """Remove files that a killed process did not write to the end: those that ``write_atomic`` would have renamed."""
-    for path in folder.rglob(".*"):
-        if layout.TEMPORARY.fullmatch(path.name) and path.is_file():
-            path.unlink()
-
-
-def _visible(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if not path.name.startswith(".")]
 
 
 def run_name(dataset: str, *words: str) -> Path:

@@ -77,9 +77,9 @@ class Bars(View):
     def begin(self, plan: Sequence[Stage]) -> None:
         for stage in plan:
             if stage.key not in self.ids:
-                first = not self.ids
+                first, count = not self.ids, f"{stage.done}/{stage.total}"
                 self.ids[stage.key] = self.bars.add_task(
-                    stage.label, total=stage.total, note="", count=_count(stage), stage=stage, working=first
+                    stage.label, total=stage.total, note="", count=count, stage=stage, working=first
                 )
         self.bars.start()
 
@@ -87,7 +87,7 @@ class Bars(View):
         here = self.ids[stage.key]
         note = ", ".join(filter(None, (stage.note, stage.where)))
         self.bars.update(here, description=stage.label, completed=stage.reached, total=stage.total, note=note)
-        self.bars.update(here, count=_count(stage))
+        self.bars.update(here, count=f"{stage.done}/{stage.total}")
         over = stage.done >= stage.total  # then the next stage runs, though its first epoch has not ended
         for task in self.bars.tasks:
             self.bars.update(task.id, working=task.id == here + over)
@@ -106,10 +106,6 @@ class Bars(View):
                 self.bars.update(task.id, completed=stage.total, note="done before")
             self.bars.update(task.id, working=False)
         self.bars.stop()
-
-
-def _count(stage: Stage) -> str:
-    return f"{stage.done}/{stage.total}"
 
 
 class _SpinnerColumn(ProgressColumn):
@@ -149,25 +145,15 @@ def count_progress(screen: Screen, name: str, clock: Clock = time.monotonic) -> 
     if screen.quiet:
         yield lambda what, done, total: None
     elif screen.live:
-        with _count_bar(screen) as bars:
+        bar = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24, complete_style="cyan"))
+        ends = (MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*bar, *ends, console=screen.err, transient=True) as bars:
             task = bars.add_task(f"loading {name}", total=None)
             yield lambda what, done, total: bars.update(
                 task, description=f"{name}: {what}", completed=done, total=total
             )
     else:
         yield _count_lines(screen, name, clock)
-
-
-def _count_bar(screen: Screen) -> Progress:
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24, complete_style="cyan"),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=screen.err,
-        transient=True,
-    )
 
 
 def _count_lines(screen: Screen, name: str, clock: Clock) -> OnCount:

@@ -16,7 +16,7 @@ from gnas.cli.options import Options
 from gnas.cli.prepare import check_workers, choose_device, load_data
 from gnas.cli.progress import choose_view
 from gnas.cli.screen import Screen
-from gnas.cli.settings import with_changes
+from gnas.cli.settings import split_names, with_changes
 from gnas.data import Benchmark
 from gnas.data.benchmarks import find_facts
 from gnas.errors import InputError
@@ -96,20 +96,10 @@ def reproduce(options: Options, screen: Screen) -> None:
     if summary.stopped:
         screen.pair("stopped", f"{len(left)} runs are left; the same command resumes")
     screen.pair("page", str(overview))
-    screen.result(
-        {
-            "out": str(place),
-            "page": str(overview),
-            "done": list(summary.done),
-            "failed": failed,
-            "left": left,
-            "stopped": summary.stopped,
-            "tables": {
-                one.item: [row for table in one.tables for row in table.records()] for one in drawn if one.tables
-            },
-            "figures": {one.item: [str(p.file) for p in one.pictures] for one in drawn if not one.tables},
-        }
-    )
+    facts = {"out": str(place), "page": str(overview), "done": list(summary.done), "failed": failed}
+    tables = {one.item: [row for part in one.tables for row in part.records()] for one in drawn if one.tables}
+    figures = {one.item: [str(picture.file) for picture in one.pictures] for one in drawn if not one.tables}
+    screen.result({**facts, "left": left, "stopped": summary.stopped, "tables": tables, "figures": figures})
     if failed and not no_run:
         raise typer.Exit(1)
 
@@ -118,9 +108,9 @@ def _parse_request(options: Options) -> Request:
     """The options of the command line as a request."""
     changed = with_changes(Settings(), options.change or ()).differences()
     return Request(
-        items=_names(" ".join(options.only)) if options.only else tuple(ITEMS),
-        datasets=_names(options.datasets),
-        methods=_names(options.methods),
+        items=split_names(" ".join(options.only)) if options.only else tuple(ITEMS),
+        datasets=split_names(options.datasets),
+        methods=split_names(options.methods),
         depths=_numbers(options.depths, "--depths"),
         seeds=_numbers(options.seeds, "--seeds"),
         searches=options.searches,
@@ -129,12 +119,8 @@ def _parse_request(options: Options) -> Request:
     )
 
 
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((text or "").replace(",", " ").split()))
-
-
 def _numbers(text: str | None, option: str) -> tuple[int, ...]:
-    words = _names(text)
+    words = split_names(text)
     for word in words:
         if not word.isdigit():
             raise InputError(f"{option} {text!r}: {word!r} is not a whole number; write it like 4,16")
@@ -152,17 +138,13 @@ def show_plan(
     """Print how many runs are done and how long the others take, or one row for ``every_run``. Returns the figures."""
     records: list[dict[str, Any]] = []
     for run in runs:
-        is_done = results.is_done(run)
-        estimate = None if is_done else estimator(run)
-        records.append(
-            {
-                "run": run.key,
-                "kind": run.kind,
-                "state": "done" if is_done else f"failed before: {failed[run.key]}" if run.key in failed else "left",
-                "seconds": None if estimate is None else round(estimate.seconds, 1),
-                "recorded": None if estimate is None else estimate.recorded,
-            }
-        )
+        estimate = None if results.is_done(run) else estimator(run)
+        state = f"failed before: {failed[run.key]}" if run.key in failed else "left"
+        time_left = {
+            "seconds": None if estimate is None else round(estimate.seconds, 1),
+            "recorded": None if estimate is None else estimate.recorded,
+        }
+        records.append({"run": run.key, "kind": run.kind, "state": "done" if estimate is None else state, **time_left})
     seconds = sum(one["seconds"] for one in records if one["seconds"] is not None)
     done = sum(one["state"] == "done" for one in records)
     if every_run:
@@ -187,16 +169,9 @@ def run_missing(
     archive: Path | None,
     deadline: float | None,
 ) -> Summary:
-    """Do the missing runs. Ctrl-C and the deadline stop after the current step.
+    """Do the missing runs with these arguments of ``open_runner``, and keep them in ``archive``.
 
-    Args:
-        screen: Where progress is shown.
-        runs: All runs of the chosen tables and figures.
-        results: What is finished, and where results belong.
-        workers: The arguments of ``open_runner``, such as ``on`` and ``device``.
-        data_root: Where datasets lie.
-        archive: The file that keeps finished runs, if one is wanted.
-        deadline: When to stop, in seconds of ``time.monotonic``.
+    Ctrl-C and the deadline, in seconds of ``time.monotonic``, stop after the current step.
     """
 
     def load(source: Source) -> Benchmark:

@@ -76,12 +76,16 @@ def setting_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if is_setting(name) and name not in ("preset", "data")}
 
 
+def split_names(text: str | None) -> tuple[str, ...]:
+    """The names in a text, between commas or blanks, each once."""
+    return tuple(dict.fromkeys((text or "").replace(",", " ").split()))
+
+
 def baseline_names(text: str) -> tuple[str, ...]:
     """The baselines in a text: ``all``, ``none`` or names, which are checked."""
-    if text.strip() in ("all", "none", ""):
+    if text.strip() in ("all", "none"):
         return tuple(HAND_MADE) if text.strip() == "all" else ()
-    names = dict.fromkeys(text.replace(",", " ").split())
-    return tuple(map(check_baseline, names))
+    return tuple(map(check_baseline, split_names(text)))
 
 
 def with_changes(settings: Settings, changes: Sequence[str]) -> Settings:

@@ -12,6 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import torch
 from torch import Tensor
 
 from gnas import distributed
+from gnas.compare.finalists import pick_finalists
 from gnas.data.benchmark import Benchmark
 from gnas.errors import InputError
 from gnas.graph import GraphSet
@@ -68,10 +70,8 @@ class LibraryNetwork:
 def select_members(values: Sequence[Tensor], score: Callable[[Tensor], float], most: int) -> list[int]:
     """The numbers of the selected members, in the order of selection, each as often as it counts.
 
-    Args:
-        values: What each network predicts for the same rows.
-        score: How good a prediction is, higher is better.
-        most: The largest number of distinct members.
+    ``values`` are what each network predicts for the same rows, ``score`` says how good a prediction is, higher is better.
+    At most ``most`` distinct members are selected.
     """
     scores = [score(one) for one in values]
     best = max(range(len(values)), key=scores.__getitem__)
@@ -101,45 +101,29 @@ def add_ensemble(
 ) -> Leaderboard:
     """The leaderboard with an ensemble of at most ``most`` networks of the run; as it is if ``most`` is 0.
 
-    The ensemble lies in ``trained/ensemble``. One of the same networks is not made again.
-
-    Args:
-        board: The leaderboard of the trained networks.
-        benchmark: Their data.
-        most: The largest number of distinct members.
-        folder: The run folder.
-        seed: The first seed of the trainings.
-        search: The result of a race, whose other candidates take part.
-        device: Where to predict.
-        batch_size: Graphs in a batch.
+    The ensemble lies in ``trained/ensemble``. One of the same networks is not made again. ``seed`` is the first seed of the
+    trainings, ``search`` the result of a race, whose other candidates take part.
     """
     if not most:
         return board
-    row = distributed.from_first(lambda: _make_row(board, benchmark, most, folder, seed, search, device, batch_size))
+    maker = _Maker(benchmark, most, device, batch_size)
+    row = distributed.from_first(lambda: _make_row(maker, board, folder, seed, search))
     rows = sorted((*board.rows, row), key=lambda one: one.mean, reverse=benchmark.task.higher_is_better)
     found = replace(board, rows=tuple(rows))
     distributed.from_first(lambda: found.save(folder))
     return found
 
 
-def _make_row(
-    board: Leaderboard,
-    benchmark: Benchmark,
-    most: int,
-    folder: Path,
-    seed: int,
-    search: SearchResult | None,
-    device: torch.device | str,
-    batch_size: int,
-) -> Row:
+def _make_row(maker: _Maker, board: Leaderboard, folder: Path, seed: int, search: SearchResult | None) -> Row:
     library = list_trained(folder, [row.name for row in board.rows])
-    library += list_raced(folder, search, benchmark, seed) if search is not None else []
+    library += list_raced(folder, search, maker.benchmark, seed) if search is not None else []
     place = training_folder(folder, ENSEMBLE, seed)
-    config = {"model": ENSEMBLE, **benchmark.identity, "seed": seed, "most": most, "from": [one.key for one in library]}
+    config = {"model": ENSEMBLE, **maker.benchmark.identity, "seed": seed, "most": maker.most}
+    config["from"] = [one.key for one in library]
     if not (is_finished(place) and same_settings(Run(place).config, config)):
         shutil.rmtree(place, ignore_errors=True)
         with Run(place, config) as run:
-            _write_ensemble(run, library, benchmark, most, device, batch_size)
+            maker.write(run, library)
     result = Run(place).read_json("result", ("test", "val", "num_weights", "depth", "members"))
     count = int(result["members"])
     remark = f"not on equal terms: {format_count(count, 'network')} together"
@@ -158,14 +142,14 @@ def list_trained(folder: Path, names: Sequence[str]) -> list[LibraryNetwork]:
         for seed, place in list_trainings(folder, name).items():
             if is_finished(place) and (place / MODEL).is_file() and find_model(place).description["kind"] != "own":
                 result = Run(place).read_json("result")
-                found.append(LibraryNetwork(name, seed, result["epochs"], result["seconds"], _loader(place)))
+                found.append(
+                    LibraryNetwork(name, seed, result["epochs"], result["seconds"], partial(_load_trained, place))
+                )
     return found
 
 
 def list_raced(folder: Path, search: SearchResult, benchmark: Benchmark, seed: int) -> list[LibraryNetwork]:
     """The candidates of a race whose trainings are kept, without those that are trained networks of the run."""
-    from gnas.compare.finalists import pick_finalists
-
     taken = {one.key for one in pick_finalists(search.finalists)} if search.finalists else set()
     latest = {record["candidate_id"]: record for record in search.history if "candidate_id" in record}
     found = []
@@ -180,67 +164,93 @@ def list_raced(folder: Path, search: SearchResult, benchmark: Benchmark, seed: i
             raced = RaceCandidate.from_dict({**record["candidate"], "architecture": record["genotype"]})
             position = state["position"]
             name = f"{raced.title} ({key})"
-            load = _raced_loader(raced, place, benchmark)
+            load = partial(_load_raced, raced, place, benchmark)
             found.append(LibraryNetwork(name, seed, position["epoch"], round(position["seconds"], 3), load))
     return found
 
 
-def _loader(place: Path) -> Callable[[], GraphModule]:
-    return lambda: load_model(place)[0]
+def _load_trained(place: Path) -> GraphModule:
+    return load_model(place)[0]
 
 
-def _raced_loader(raced: RaceCandidate, place: Path, benchmark: Benchmark) -> Callable[[], GraphModule]:
-    def load() -> GraphModule:
-        model, state = raced.build(benchmark.task), Run(place).load_state()
-        assert state is not None
-        with explain_state(place):
-            model.load_state_dict(state["own"]["best"])
-        return model.eval()
-
-    return load
+def _load_raced(raced: RaceCandidate, place: Path, benchmark: Benchmark) -> GraphModule:
+    model, state = raced.build(benchmark.task), Run(place).load_state()
+    assert state is not None
+    with explain_state(place):
+        model.load_state_dict(state["own"]["best"])
+    return model.eval()
 
 
 # -- the ensemble ----------------------------------------------------------------------------------------------------
 
 
-def _write_ensemble(
-    run: Run,
-    library: Sequence[LibraryNetwork],
-    benchmark: Benchmark,
-    most: int,
-    device: torch.device | str,
-    batch_size: int,
-) -> None:
-    """Select on validation, then write the members, the predictions and the figures. The result is written last."""
-    if not library:
-        raise InputError("an ensemble needs a trained network that can be built again, and the run has none")
-    task, (known, y) = benchmark.task, _known_targets(benchmark.val)
-    values = [infer(one.load(), benchmark.val, device, batch_size, in_split=True).cpu()[known] for one in library]
+@dataclass(frozen=True)
+class _Maker:
+    """Selects members on validation, and writes their ensemble."""
 
-    def measure(one: Tensor) -> float | None:
-        return compute_metric(task.metric, one, y).value
+    benchmark: Benchmark
+    most: int
+    device: torch.device | str
+    batch_size: int
 
-    def score(one: Tensor) -> float:
-        value = measure(one)
-        return -math.inf if value is None else value if task.higher_is_better else -value
+    def write(self, run: Run, library: Sequence[LibraryNetwork]) -> None:
+        """Select on validation, then write the members, the predictions and the figures. The result is written last."""
+        if not library:
+            raise InputError("an ensemble needs a trained network that can be built again, and the run has none")
+        task = self.benchmark.task
+        known, y = _known_targets(self.benchmark.val)
+        values = [self._predict(one.load(), self.benchmark.val)[known] for one in library]
 
-    counts = Counter(select_members(values, score, most))
-    chosen = [library[number] for number in counts]
-    ensemble = Ensemble([one.load() for one in chosen], list(counts.values()))
-    members = [
-        {"name": one.name, "seed": one.seed, "weight": share, "val": measure(values[number])}
-        for number, one, share in zip(counts, chosen, ensemble.weights, strict=True)
-    ]
-    about: dict[str, Any] = {"kind": ENSEMBLE, "members": members}
-    for number, member in enumerate(ensemble.networks(), start=1):
-        described = describe_model(member, benchmark)
-        run.write_network(member.cpu().state_dict(), described, member_folder(Path(), number).name)
-        about |= {name: described[name] for name in ("task", "encoding", "dataset")}
-    predictions = predict_splits(ensemble, benchmark, device, batch_size)
-    if predictions is not None:
-        run.write_csv(PREDICTIONS, predictions)
-    run.write_json("model", about)
-    run.write_json("result", _result(ensemble, chosen, benchmark, run.config["seed"], device, batch_size))
+        def measure(one: Tensor) -> float | None:
+            return compute_metric(task.metric, one, y).value
+
+        def score(one: Tensor) -> float:
+            value = measure(one)
+            return -math.inf if value is None else value if task.higher_is_better else -value
+
+        counts = Counter(select_members(values, score, self.most))
+        chosen = [library[number] for number in counts]
+        ensemble = Ensemble([one.load() for one in chosen], list(counts.values()))
+        members = [
+            {"name": one.name, "seed": one.seed, "weight": share, "val": measure(values[number])}
+            for number, one, share in zip(counts, chosen, ensemble.weights, strict=True)
+        ]
+        about: dict[str, Any] = {"kind": ENSEMBLE, "members": members}
+        for number, member in enumerate(ensemble.networks(), start=1):
+            described = describe_model(member, self.benchmark)
+            run.write_network(member.cpu().state_dict(), described, member_folder(Path(), number).name)
+            about |= {name: described[name] for name in ("task", "encoding", "dataset")}
+        predictions = predict_splits(ensemble, self.benchmark, self.device, self.batch_size)
+        if predictions is not None:
+            run.write_csv(PREDICTIONS, predictions)
+        run.write_json("model", about)
+        run.write_json("result", {"seed": run.config["seed"], **self._measure(ensemble, chosen)})
+
+    def _predict(self, network: GraphModule, graphs: GraphSet) -> Tensor:
+        return infer(network, graphs, self.device, self.batch_size, in_split=True).cpu()
+
+    def _measure(self, ensemble: Ensemble, chosen: Sequence[LibraryNetwork]) -> Record:
+        """The figures of an ensemble, as those of a training."""
+        task, metrics, per_target = self.benchmark.task, dict[str, Mapping[str, float | None]](), {}
+        for split in ("val", "test"):
+            graphs = getattr(self.benchmark, split)
+            known, y = _known_targets(graphs)
+            found = compute_metrics(task.metric_kind, self._predict(ensemble, graphs)[known], y)
+            metrics[split] = {name: one.value for name, one in found.items()}
+            per_target[split] = name_per_target(found, list_output_names(task, self.benchmark.encoding))
+        depths = [one.architecture.depth() for one in ensemble.networks() if one.architecture is not None]
+        return {
+            "test": metrics["test"][task.metric],
+            "val": metrics["val"][task.metric],
+            "metric": task.metric,
+            "epochs": sum(one.epochs for one in chosen),
+            "seconds": round(sum(one.seconds for one in chosen), 3),
+            "num_weights": ensemble.num_weights(),
+            "depth": max(depths, default=0),
+            "members": len(chosen),
+            "metrics": metrics,
+            "per_target": per_target,
+        }
 
 
 def _known_targets(graphs: GraphSet) -> tuple[Tensor, Tensor]:
@@ -248,36 +258,3 @@ def _known_targets(graphs: GraphSet) -> tuple[Tensor, Tensor]:
     y = graphs.targets()
     known = find_known(y)
     return known, y[known]
-
-
-def _result(
-    ensemble: Ensemble,
-    chosen: Sequence[LibraryNetwork],
-    benchmark: Benchmark,
-    seed: int,
-    device: torch.device | str,
-    batch_size: int,
-) -> Record:
-    """The figures of an ensemble, as those of a training."""
-    task, metrics, per_target = benchmark.task, dict[str, Mapping[str, float | None]](), {}
-    for split in ("val", "test"):
-        graphs = getattr(benchmark, split)
-        known, y = _known_targets(graphs)
-        values = infer(ensemble, graphs, device, batch_size, in_split=True).cpu()[known]
-        found = compute_metrics(task.metric_kind, values, y)
-        metrics[split] = {name: one.value for name, one in found.items()}
-        per_target[split] = name_per_target(found, list_output_names(task, benchmark.encoding))
-    depths = [one.architecture.depth() for one in ensemble.networks() if one.architecture is not None]
-    return {
-        "seed": seed,
-        "test": metrics["test"][task.metric],
-        "val": metrics["val"][task.metric],
-        "metric": task.metric,
-        "epochs": sum(one.epochs for one in chosen),
-        "seconds": round(sum(one.seconds for one in chosen), 3),
-        "num_weights": ensemble.num_weights(),
-        "depth": max(depths, default=0),
-        "members": len(chosen),
-        "metrics": metrics,
-        "per_target": per_target,
-    }

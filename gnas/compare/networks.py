@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -147,7 +148,9 @@ def compare(
     trainings = [Training(benchmark, one, config, seed, folder) for one in candidates for seed in seeds]
     results = {(one.candidate.name, one.seed): one.read_result() for one in trainings}
     missing = [one for one in trainings if results[one.candidate.name, one.seed] is None]
-    groups = _group_by_network(missing) if runner.in_process else [[one] for one in missing]
+    groups = [[one] for one in missing]
+    if runner.in_process:
+        groups = [list(group) for _, group in itertools.groupby(missing, lambda one: one.candidate.name)]
     jobs = [_make_job(group, runner) for group in groups]
     names = [one.name for one in candidates]
     with show_progress(
@@ -206,13 +209,6 @@ class Training:
             return None
         with Run(self.folder, self.current_settings(), resume=True) as run:
             return run.read_training()
-
-
-def _group_by_network(trainings: Sequence[Training]) -> list[list[Training]]:
-    groups: dict[str, list[Training]] = {}
-    for one in trainings:
-        groups.setdefault(one.candidate.name, []).append(one)
-    return list(groups.values())
 
 
 def _make_job(group: Sequence[Training], runner: Runner) -> Job:

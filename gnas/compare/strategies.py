@@ -187,12 +187,10 @@ def compare_strategies(
             if results[name, seed] is None:
                 arguments = {"strategy": chosen, "problem": problem, "budget": budget, "engine": engine, "name": name}
                 function, labels = "gnas.compare.strategies.strategy_job", {"stage": f"{name}-seed-{seed}"}
-                arguments["config"] = config
-                jobs.append(Job(function, runner.name_folder(place), arguments, labels=labels))
+                job = Job(function, runner.name_folder(place), {**arguments, "config": config}, labels=labels)
+                jobs.append(job)
     missing = [key for key, result in results.items() if result is None]
-    results |= dict(
-        zip(missing, runner.results(jobs, on_epoch=on_epoch, should_stop=should_stop), strict=True),
-    )
+    results |= zip(missing, runner.results(jobs, on_epoch=on_epoch, should_stop=should_stop), strict=True)
     points = [point for (name, seed), result in results.items() for point in _read_points(result, folder, name, seed)]
     comparison = StrategyComparison(benchmark.name, benchmark.task.metric, asdict(budget), budget.rule(), tuple(points))
     comparison.save(folder)
@@ -272,20 +270,9 @@ def as_points(name: str, seed: int, records: Sequence[Record], higher_is_better:
     known: list[float] = []
     for number, record in enumerate(records, start=1):
         known += [record["val_metric"]] if record["val_metric"] is not None else []
-        points.append(
-            Point(
-                name,
-                seed,
-                number,
-                record["trained_epochs"],
-                record["seconds"],
-                record["val_metric"],
-                pick(known) if known else None,
-                record["genotype_id"],
-                record["depth"],
-                record["num_weights"],
-            )
-        )
+        cost, best = (record["trained_epochs"], record["seconds"]), pick(known) if known else None
+        network = (record["genotype_id"], record["depth"], record["num_weights"])
+        points.append(Point(name, seed, number, *cost, record["val_metric"], best, *network))
     return points
 
 

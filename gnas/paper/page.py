@@ -43,7 +43,7 @@ from gnas.report.axes import (
 )
 from gnas.report.draw import save_drawing
 from gnas.report.palette import FAINT, LIGHT, SERIES
-from gnas.report.trajectories import fill_operation_counts
+from gnas.report.plots import fill_operation_counts
 from gnas.run.words import describe_direction, label_metric
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gnas.report.draw import draw_cell, draw_genotype, save_drawing, to_png
-    from gnas.report.explained import draw_explanation, save_explanations
+    from gnas.report.graphs import draw_explanation, save_explanations
     from gnas.report.html import compare_report, write_report
 
 _PLACES = {
     "draw": ("draw_cell", "draw_genotype", "save_drawing", "to_png"),
-    "explained": ("draw_explanation", "save_explanations"),
+    "graphs": ("draw_explanation", "save_explanations"),
     "html": ("compare_report", "write_report"),
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names}
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOME:
         raise AttributeError(f"module 'gnas.report' has no attribute {name!r}")
     return getattr(importlib.import_module(f"gnas.report.{_HOME[name]}"), name)
 

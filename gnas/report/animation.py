@@ -17,11 +17,13 @@ from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.model.task import higher_is_better
 from gnas.printed import format_count
-from gnas.report.layout import count_rows, layout_cell
+from gnas.report.axes import name_axis
+from gnas.report.draw import count_rows, layout_cell
 from gnas.report.palette import BAND, FAINT, INK, LIGHT
+from gnas.report.pictures import read_genotype
 from gnas.report.shapes import NAMESPACE, SANS, Box, Curve, Drawing, Point, Shape, Text, make_marker, to_svg
 from gnas.run.record import RunRecord, read_run
-from gnas.run.words import describe_direction, duration, format_metric, label_metric
+from gnas.run.words import duration, format_metric, label_metric
 
 WIDTH, HEIGHT = 900.0, 420.0
 LEFT, TOP, PLOT_WIDTH, PLOT_HEIGHT = 70.0, 100.0, 460.0, 255.0
@@ -79,15 +81,10 @@ def _list_results(run: RunRecord) -> list[Result]:
     found = []
     for record in run.history:
         value, key = record.get("val_metric"), record.get("candidate_id")
-        if value is None or not isinstance(key, str):
-            continue
-        text = str(record.get("genotype") or "")
-        try:
-            genotype = Genotype.from_yaml(text) if text else None
-        except InputError:  # a hand-made network
-            genotype = None
-        more = (int(record["tried"]), int(record["dropped"]), str(record["leader"]))
-        found.append(Result(key, float(record["seconds"]), float(value), genotype, *more))
+        if value is not None and isinstance(key, str):
+            genotype = read_genotype(str(record.get("genotype") or ""))
+            more = (int(record["tried"]), int(record["dropped"]), str(record["leader"]))
+            found.append(Result(key, float(record["seconds"]), float(value), genotype, *more))
     return found
 
 
@@ -121,31 +118,23 @@ class _Frame:
 
     def axes(self, dataset: str) -> Drawing:
         """What does not move."""
+        title, bottom = name_axis("validation", self.metric), TOP + PLOT_HEIGHT
         shapes: list[Shape] = [
             Text(24, 30, f"A race on {_plain(dataset)}", 17, "start", bold=True),
-            Text(
-                LEFT,
-                TOP - 14,
-                f"validation {label_metric(self.metric)} ({describe_direction(self.metric)})",
-                12,
-                "start",
-                FAINT,
-            ),
+            Text(LEFT, TOP - 14, title, 12, "start", FAINT),
             Box(LEFT, TOP, PLOT_WIDTH, PLOT_HEIGHT, 4, BAND),
         ]
         for value in _round_numbers(self.low, self.high, (1, 2, 2.5, 5, 10)):
             shapes.append(Text(LEFT - 8, self.y(value), format_metric(self.metric, value), 11, "end", FAINT))
         for seconds in _round_numbers(0.0, self.last, TIMES):
             words = duration(seconds) if seconds else "0"
-            shapes.append(Text(self.x(seconds), TOP + PLOT_HEIGHT + 16, words, 11, "middle", FAINT))
+            shapes.append(Text(self.x(seconds), bottom + 16, words, 11, "middle", FAINT))
         keys = ((BLUE, "disc", "found network"), (VERMILLION, "square", "hand-made network"), (INK, "", "best so far"))
         for k, (colour, marker, words) in enumerate(keys):
-            x, y = LEFT + 160 * k, TOP + PLOT_HEIGHT + 42
+            x, y = LEFT + 160 * k, bottom + 42
             line = Curve((x, y), (((x + 16, y),),), colour, 2.4)
-            shapes += [
-                make_marker(marker, x + 8, y, 9, colour) if marker else line,
-                Text(x + 24, y, words, 12, "start"),
-            ]
+            shapes.append(make_marker(marker, x + 8, y, 9, colour) if marker else line)
+            shapes.append(Text(x + 24, y, words, 12, "start"))
         return Drawing(WIDTH, HEIGHT, tuple(shapes))
 
     def curves(self) -> Drawing:
@@ -189,62 +178,60 @@ def _round_numbers(low: float, high: float, steps: Sequence[float]) -> list[floa
 # -- what moves ------------------------------------------------------------------------------------------------------
 
 
+def _animate(attribute: str, values: str, times: str, more: str = "") -> str:
+    """The change of an attribute during the animation."""
+    return (
+        f'<animate attributeName="{attribute}" values="{values}" keyTimes="{times}" {more}'
+        f'dur="{SECONDS + PAUSE:g}s" begin="-{SECONDS:g}s" repeatCount="indefinite"/>'
+    )
+
+
 def _revealed(content: str, frame: _Frame) -> str:
     """Content that appears from left to right as the race goes on."""
-    full, end = WIDTH, f"{frame.moment(frame.last):.4f}"
-    animate = (
-        f'<animate attributeName="width" values="{LEFT - 8:g};{LEFT + PLOT_WIDTH + 10:g};{full:g}" '
-        f'keyTimes="0;{end};1" dur="{SECONDS + PAUSE:g}s" begin="-{SECONDS:g}s" repeatCount="indefinite"/>'
-    )
-    clip = f'<clipPath id="passed"><rect width="{full:g}" height="{HEIGHT:g}">{animate}</rect></clipPath>'
+    widths = f"{LEFT - 8:g};{LEFT + PLOT_WIDTH + 10:g};{WIDTH:g}"
+    animate = _animate("width", widths, f"0;{frame.moment(frame.last):.4f};1")
+    clip = f'<clipPath id="passed"><rect width="{WIDTH:g}" height="{HEIGHT:g}">{animate}</rect></clipPath>'
     return f'<defs>{clip}</defs><g clip-path="url(#passed)">{content}</g>'
 
 
 def _captions(results: Sequence[Result], frame: _Frame) -> Iterator[str]:
     """The state of the race after each training, above the plot."""
-    starts = [frame.moment(one.seconds) for one in results]
-    for k, one in enumerate(results):
+    contents = []
+    for one in results:
         tried = f"{format_count(one.tried, 'network')} tried, {one.dropped} dropped"
         words = f"{duration(one.seconds)}: {tried}; leader: {one.leader}"
-        drawing = Drawing(WIDTH, HEIGHT, (Text(24, 54, words, 13, "start"),))
-        yield _during(_inline(drawing), starts[k] if k else 0.0, starts[k + 1] if k + 1 < len(starts) else 1.0)
+        contents.append(_inline(Drawing(WIDTH, HEIGHT, (Text(24, 54, words, 13, "start"),))))
+    return _in_turn(contents, [0.0, *(frame.moment(one.seconds) for one in results[1:])])
 
 
 def _cells(results: Sequence[Result], frame: _Frame) -> Iterator[str]:
     """The first cell of the best found network, while it is the best."""
-    best: Result | None = None
-    changes: list[tuple[float, Result]] = []
+    changes = list[tuple[Result, Genotype]]()
     for one in results:
-        better = best is None or (one.value > best.value if frame.higher else one.value < best.value)
+        best = changes[-1][0].value if changes else None
+        better = best is None or (one.value > best if frame.higher else one.value < best)
         if one.genotype is not None and better:
-            best = one
-            changes.append((frame.moment(one.seconds), one))
-    rows = count_rows(one.genotype[0] for _, one in changes if one.genotype is not None)
+            changes.append((one, one.genotype))
+    rows, contents = count_rows(genotype[0] for _, genotype in changes), []
     x, y, width, height = CELL
-    for k, (start, one) in enumerate(changes):
-        assert one.genotype is not None
-        cell = to_svg(layout_cell(one.genotype[0], 1, rows=rows, formula=False, legend=False), page=True)
+    for one, genotype in changes:
+        cell = to_svg(layout_cell(genotype[0], 1, rows=rows, formula=False, legend=False), page=True)
         place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
-        value = format_metric(frame.metric, one.value)
-        title = (
-            f"the best found network, {format_count(len(one.genotype), 'cell')} ({label_metric(frame.metric)} {value})"
-        )
+        value = f"{label_metric(frame.metric)} {format_metric(frame.metric, one.value)}"
+        title = f"the best found network, {format_count(len(genotype), 'cell')} ({value})"
         words = Drawing(WIDTH, HEIGHT, (Text(x + width / 2, y + height + 18, title, 12, "middle", FAINT),))
-        content = cell.replace("<svg ", f"<svg {place} ", 1) + _inline(words)
-        yield _during(content, start, changes[k + 1][0] if k + 1 < len(changes) else 1.0)
+        contents.append(cell.replace("<svg ", f"<svg {place} ", 1) + _inline(words))
+    return _in_turn(contents, [frame.moment(one.seconds) for one, _ in changes])
 
 
-def _during(content: str, start: float, end: float) -> str:
-    """Content that is visible from one moment to another; without an animation, that of the end alone."""
-    last = end >= 1
-    times = [("0", 0.0)] if start > 0 else []
-    times += [("1", start)] + ([] if last else [("0", end)])
-    values, keys = ";".join(value for value, _ in times), ";".join(f"{moment:.4f}" for _, moment in times)
-    animate = (
-        f'<animate attributeName="opacity" values="{values}" keyTimes="{keys}" calcMode="discrete" '
-        f'dur="{SECONDS + PAUSE:g}s" begin="-{SECONDS:g}s" repeatCount="indefinite"/>'
-    )
-    return f'<g opacity="{int(last)}">{animate if len(times) > 1 else ""}{content}</g>'
+def _in_turn(contents: Sequence[str], starts: Sequence[float]) -> Iterator[str]:
+    """Each content from its moment to that of the next; without an animation, the last alone."""
+    for k, (content, start) in enumerate(zip(contents, starts, strict=True)):
+        is_last = k + 1 == len(contents)
+        times = [("0", 0.0)] * (start > 0) + [("1", start)] + ([] if is_last else [("0", starts[k + 1])])
+        values, keys = ";".join(value for value, _ in times), ";".join(f"{moment:.4f}" for _, moment in times)
+        animate = _animate("opacity", values, keys, 'calcMode="discrete" ') if len(times) > 1 else ""
+        yield f'<g opacity="{int(is_last)}">{animate}{content}</g>'
 
 
 def _inline(drawing: Drawing) -> str:

@@ -32,24 +32,21 @@ def describe_run(run: RunRecord, with_network: bool = True) -> list[str]:
 
     ``with_network=False`` leaves out the sentence on the found architecture, for a place that shows it anyway.
     """
-    if run.is_racing and (run.state == "running" or found_row(run.leaderboard) is None):
+    row, used = found_row(run.leaderboard), used_row(run.leaderboard)
+    if run.is_racing and (run.state == "running" or row is None):
         return [_describe_race(run)]
-    used = used_row(run.leaderboard)
     sentences = [_describe_used(run.metric, used)] if used else []
     if run.genotype is not None:
         sentences += [_describe_network(run)] * with_network + [_describe_choice(run)]
-    sentences += filter(None, [_describe_learning(run)])
+    sentences.append(_describe_learning(run))
     if run.rounds:
         sentences.append(_describe_rounds(run))
-    row = found_row(run.leaderboard)
     if run.leaderboard and row:
         if row.folds:
             sentences.append(_describe_folds(run, row))
-        shown = run.genotype is not None
-        subject = "the procedure" if row.folds else "it" if shown else "the network"
+        subject = "the procedure" if row.folds else "the network" if run.genotype is None else "it"
         sentences.append(_describe_quality(run.leaderboard, row, subject, used))
-        sentences.append(_describe_uncertainty(run, row))
-        sentences.append(_describe_time(run, row))
+        sentences += [_describe_uncertainty(run, row), _describe_time(run, row)]
     else:
         sentences.append(_describe_progress(run))
     return [sentence for sentence in sentences if sentence]
@@ -57,16 +54,15 @@ def describe_run(run: RunRecord, with_network: bool = True) -> list[str]:
 
 def list_facts(run: RunRecord) -> list[Fact]:
     """The numbers of the headline, as far as the run has them."""
-    facts: list[Fact] = []
+    facts, metric = list[Fact](), run.metric
+    row, rival, used = found_row(run.leaderboard), best_baseline(run.leaderboard), used_row(run.leaderboard)
+    if used:
+        label = f"test {label_metric(metric)} of {used.name}"
+        facts.append(Fact(format_metric(metric, used.mean), label, "predictions use it"))
     if run.genotype is not None:
         cells = format_count(len(run.genotype), "cell")
         facts.append(Fact(str(run.genotype.depth()), "message-passing depth", f"of {cells}"))
-    row, rival, used = found_row(run.leaderboard), best_baseline(run.leaderboard), used_row(run.leaderboard)
-    if used:
-        label = f"test {label_metric(run.metric)} of {used.name}"
-        facts.insert(0, Fact(format_metric(run.metric, used.mean), label, "predictions use it"))
     if row:
-        metric = run.metric
         spread = f"± {format_metric(metric, row.std)} over {row.describe_runs()}" if row.runs > 1 else "one seed"
         of = " of the found network" if used else ""
         facts.append(Fact(format_metric(metric, row.mean), f"test {label_metric(metric)}{of}", spread))
@@ -125,12 +121,14 @@ def _difference(metric: str, row: Row, rival: Row) -> str:
     """The difference with its sign: in points of a percentage, in percent of an error, or as it is."""
     difference = row.mean - rival.mean
     if is_percentage(metric):
-        text = f"{difference:+.2f}{SPACE}points"
-    elif higher_is_better(metric):
-        text = f"{difference:+.{decimals(metric)}f}"
-    else:
-        text = f"{100 * difference / rival.mean:+.1f}{SPACE}%" if rival.mean else f"{difference:+.4f}"
-    return text.replace("-", "−")
+        return f"{_signed(difference, 2)}{SPACE}points"
+    if higher_is_better(metric):
+        return _signed(difference, decimals(metric))
+    return f"{_signed(100 * difference / rival.mean, 1)}{SPACE}%" if rival.mean else _signed(difference, 4)
+
+
+def _signed(value: float, digits: int) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")
 
 
 def _search_effort(run: RunRecord) -> str:
@@ -145,12 +143,8 @@ def _search_effort(run: RunRecord) -> str:
 def _describe_network(run: RunRecord) -> str:
     genotype = run.genotype
     assert genotype is not None
-    states = {
-        "finished": "The search found",
-        "running": "So far, the search has chosen",
-        "stopped": "The search stopped at",
-    }
-    start = states["finished" if run.search or run.leaderboard else run.state]
+    starts = {"running": "So far, the search has chosen", "stopped": "The search stopped at"}
+    start = "The search found" if run.search or run.leaderboard else starts.get(run.state, "The search found")
     counts = ", ".join(f"{name} ×{number}" for name, number in genotype.aggregations().most_common())
     depth = f"message-passing depth {genotype.depth()} ({f'aggregations: {counts}' if counts else 'no aggregation'})"
     around = describe_stack(genotype)
@@ -212,10 +206,8 @@ def _describe_uncertainty(run: RunRecord, row: Row) -> str:
     found = find_difference(run, row, rival) if rival is not None else None
     if found is None:
         return ""
-    digits = decimals(run.metric)
-    low, high = (f"{value:+.{digits}f}".replace("-", "−") for value in (found.low, found.high))
+    value, low, high = (_signed(one, decimals(run.metric)) for one in (found.value, found.low, found.high))
     verdict = "so it is more than chance" if found.is_sure else "so it may be chance"
-    value = f"{found.value:+.{digits}f}".replace("-", "−")
     interval = f"a 95{SPACE}% interval of {low} to {high} ({found.method} over {found.over})"
     return f"The difference of {value} has {interval}, {verdict}."
 
@@ -286,10 +278,9 @@ def _describe_race(run: RunRecord) -> str:
     last = run.history[-1]
     tried, dropped = format_count(last.get("tried", 0), "network"), last.get("dropped", 0)
     best = last.get("best_val_metric")
-    leader = (
-        "" if best is None else f" The best on validation is {last.get('leader')} ({name_metric(run.metric, best)})."
-    )
     start = "The race goes on" if run.state == "running" else "The race stopped"
+    value = name_metric(run.metric, best)
+    leader = "" if best is None else f" The best on validation is {last.get('leader')} ({value})."
     return f"{start}: {tried} tried, {dropped} dropped.{leader}"
 
 
@@ -303,14 +294,10 @@ def _describe_training(training: TrainingRecord, result: TrainingFigures) -> str
 
 
 def _describe_best(run: RunRecord) -> str:
-    values = [
-        (record["val_metric"], training)
-        for training in run.trainings
-        for record in training.history
-        if record.get("val_metric") is not None
-    ]
+    records = [(record.get("val_metric"), training) for training in run.trainings for record in training.history]
+    values = [(value, training) for value, training in records if value is not None]
     if not values:
         return ""
-    choose_best = max if higher_is_better(run.metric) else min
-    value, training = choose_best(values, key=lambda pair: pair[0])
+    pick = max if higher_is_better(run.metric) else min
+    value, training = pick(values, key=lambda pair: pair[0])
     return f" Best validation so far: {name_metric(run.metric, value)} ({training.name}, seed {training.seed})."

@@ -12,12 +12,14 @@ from gnas.arch.operation import Look
 from gnas.errors import InputError
 from gnas.files import write_atomic
 from gnas.report.palette import FAINT, INK, LIGHT
+from gnas.run.words import describe_direction, label_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 4.6, 3.0  # inches: half a page on a desktop, a whole one on a phone
+SHADE = 0.12  # opacity of what spans several seeds or links
 MARKERS = {
     "disc": "o",
     "square": "s",
@@ -65,10 +67,26 @@ def set_heading(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left", fontsize=9.5, color=LIGHT[INK])
 
 
+def name_axis(split: str, metric: str) -> str:
+    """What an axis shows: ``test MAE (lower is better)``."""
+    return f"{split} {label_metric(metric)} ({describe_direction(metric)})"
+
+
 def add_legend(target: Axes | Figure, handles: Sequence[Any], labels: Sequence[str], **options: Any) -> None:
-    """Add a legend without a frame. Labels that begin with an underscore are shown too."""
+    """Add a legend without a frame, by default above the figure. Labels that begin with an underscore are shown too."""
     safe = ["\u200b" + label if label.startswith("_") else label for label in labels]
-    target.legend(list(handles), safe, **{"frameon": False, "fontsize": 9, "labelcolor": LIGHT[INK], **options})
+    place = {} if "loc" in options else {"loc": "outside upper center", "ncols": min(len(safe), 4)}
+    target.legend(
+        list(handles), safe, **{"frameon": False, "fontsize": 9, "labelcolor": LIGHT[INK], **place, **options}
+    )
+
+
+def plot_band(axes: Axes, xs: Sequence[float], values: Sequence[Sequence[float]], look: Look) -> list[Any]:
+    """Plot a line through the means of the values at each x. The shade spans the lowest and highest of several."""
+    if max(map(len, values)) > 1:
+        low, high = [min(v) for v in values], [max(v) for v in values]
+        axes.fill_between(xs, low, high, color=look.colour, alpha=SHADE, linewidth=0)
+    return axes.plot(xs, [sum(v) / len(v) for v in values], **line_style(look), **space_markers(len(xs)))
 
 
 def use_whole_epochs(axes: Axes) -> None:

@@ -14,8 +14,7 @@ from gnas.data.own.molecules import find_smiles_column, is_molecule_file, read_m
 from gnas.data.own.options import ReadOptions
 from gnas.errors import InputError
 from gnas.graph import GraphSet
-from gnas.report.graphs import GraphPicture, draw_molecule, layout_graph
-from gnas.report.shapes import to_svg
+from gnas.report.graphs import GraphPicture, draw_graph
 from gnas.run import layout
 from gnas.run.folder import FINGERPRINT
 from gnas.run.models import find_model
@@ -152,8 +151,7 @@ class _Drawer:
             smiles=smiles,
             pos=None if graph.pos is None else graph.pos.numpy(),
         )
-        found = draw_molecule(picture)
-        return (found if isinstance(found, str) else to_svg(layout_graph(picture))), smiles
+        return draw_graph(picture), smiles
 
 
 def _read_smiles(benchmark: Benchmark, path: Path) -> list[str]:

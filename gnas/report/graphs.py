@@ -1,10 +1,11 @@
-"""Drawings of single graphs: molecules by rdkit, others by a spring layout, with scores as colours."""
+"""Pictures of single graphs, with the scores of an explanation as colours: molecules by rdkit, others by a spring layout."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,14 @@ from gnas.arch.operation import BLUE, VERMILLION
 from gnas.data.atoms import parse_canonical
 from gnas.data.encoding import Array
 from gnas.errors import InputError
-from gnas.report.shapes import Box, Curve, Drawing, Group, Point, Shape, Text
+from gnas.files import write_atomic
+from gnas.report.shapes import Box, Curve, Drawing, Group, Point, Shape, Text, drawing_png, to_svg
+from gnas.use.explain import Explanation, write_csv
 
 WIDTH, HEIGHT = 380, 300
 MOST_NODES = 60  # drawn of one graph
 EDGE = 26.0  # margin
+ENDINGS = (".html", ".svg", ".png", ".csv")  # of files of explanations
 WHITE, DARK, FAINT_LINE = "#ffffff", "#1c2430", "#9aa3af"
 
 
@@ -42,12 +46,12 @@ class GraphPicture:
         nodes = dict(enumerate([] if self.nodes is None else self.nodes.tolist()))
         largest = max([*map(abs, nodes.values()), *map(abs, pairs.values())], default=0.0) or 1.0
         return (
-            {k: mix_colour(score / largest) for k, score in nodes.items()},
-            {k: mix_colour(score / largest) for k, score in pairs.items()},
+            {k: _mix_colour(score / largest) for k, score in nodes.items()},
+            {k: _mix_colour(score / largest) for k, score in pairs.items()},
         )
 
 
-def mix_colour(score: float) -> str:
+def _mix_colour(score: float) -> str:
     """White at 0, blue towards 1, vermillion towards -1."""
     full = BLUE if score > 0 else VERMILLION
     share = min(abs(score), 1.0) * 0.85
@@ -55,10 +59,22 @@ def mix_colour(score: float) -> str:
     return "#" + "".join(f"{part:02x}" for part in parts)
 
 
+def draw_graph(picture: GraphPicture) -> str:
+    """The graph as SVG text: a molecule by rdkit, any other as circles and lines."""
+    found = _draw_molecule(picture, png=False)
+    return found if isinstance(found, str) else to_svg(_layout_graph(picture))
+
+
+def graph_png(picture: GraphPicture) -> bytes:
+    """The same as the content of a PNG file."""
+    found = _draw_molecule(picture, png=True)
+    return found if isinstance(found, bytes) else drawing_png(_layout_graph(picture), 2.0)
+
+
 # -- molecules -----------------------------------------------------------------------------------------------------
 
 
-def draw_molecule(picture: GraphPicture, *, png: bool = False) -> str | bytes | None:
+def _draw_molecule(picture: GraphPicture, png: bool) -> str | bytes | None:
     """The molecule as SVG text or PNG, by rdkit; None if the graph is no molecule, or rdkit cannot draw here."""
     molecule = _find_molecule(picture) if picture.smiles else None
     if molecule is None:
@@ -68,15 +84,10 @@ def draw_molecule(picture: GraphPicture, *, png: bool = False) -> str | bytes | 
     except ImportError:  # it needs libraries of X11, which many containers lack; gnas doctor names them
         return None
     nodes, pairs = picture.colours()
-    bonds = {
-        bond.GetIdx(): _rgb(pairs[key])
-        for bond in molecule.GetBonds()
-        if (key := tuple(sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())))) in pairs
-    }
+    ends = {bond.GetIdx(): (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()}
+    bonds = {k: _rgb(pairs[min(a, b), max(a, b)]) for k, (a, b) in ends.items() if (min(a, b), max(a, b)) in pairs}
     atoms = {k: _rgb(colour) for k, colour in nodes.items()}
-    drawer: Any = (rdMolDraw2D.MolDraw2DCairo if png else rdMolDraw2D.MolDraw2DSVG)(
-        WIDTH * (1 + png), HEIGHT * (1 + png)
-    )
+    drawer: Any = rdMolDraw2D.MolDraw2DCairo(2 * WIDTH, 2 * HEIGHT) if png else rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)
     drawer.drawOptions().fillHighlights = True
     rdMolDraw2D.PrepareAndDrawMolecule(
         drawer,
@@ -114,14 +125,13 @@ def _find_molecule(picture: GraphPicture) -> Any:
 
 
 def _rgb(colour: str) -> tuple[float, float, float]:
-    red, green, blue = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
-    return red, green, blue
+    return int(colour[1:3], 16) / 255, int(colour[3:5], 16) / 255, int(colour[5:7], 16) / 255
 
 
 # -- other graphs --------------------------------------------------------------------------------------------------
 
 
-def layout_graph(picture: GraphPicture) -> Drawing:
+def _layout_graph(picture: GraphPicture) -> Drawing:
     """The graph as circles and lines. Of a large one, the nodes with the largest scores around the marked ones."""
     shown = _choose_nodes(picture)
     places = _place_nodes(picture, shown)
@@ -190,3 +200,75 @@ def _place_nodes(picture: GraphPicture, shown: Sequence[int]) -> dict[int, Point
     unit = np.where(spread > 0, unit, 0.5)
     room = np.array([WIDTH - 2 * EDGE, HEIGHT - 2 * EDGE - 10])
     return {k: (float(x), float(y)) for k, (x, y) in zip(shown, EDGE + unit * room, strict=True)}
+
+
+# -- explanations -----------------------------------------------------------------------------------------------------
+
+
+def draw_explanation(explanation: Explanation) -> str:
+    """The graph or molecule as SVG text. Blue parts raise the output, vermillion parts lower it."""
+    return draw_graph(to_picture(explanation))
+
+
+def save_explanations(explanations: Sequence[Explanation], path: str | Path) -> list[Path]:
+    """Write explanations as ``.html`` (one page), ``.csv`` (all scores), ``.svg`` or ``.png`` (a file per row).
+
+    Returns the written files. Of several pictures each has its row in the name: ``explanation-row3.svg``.
+    """
+    path, kind = Path(path), Path(path).suffix.lower()
+    if kind not in ENDINGS:
+        raise InputError(
+            f"{path}: an explanation is written as {', '.join(ENDINGS)}; use a name with one of these endings"
+        )
+    if not explanations:
+        raise InputError("there is no explanation to write; name at least one row")
+    if kind == ".csv":
+        return [write_atomic(path, write_csv(explanations))]
+    if kind == ".html":
+        return [write_atomic(path, _page(explanations))]
+    places = list_files(path, [one.row for one in explanations])
+    for one, place in zip(explanations, places, strict=True):
+        write_atomic(place, draw_explanation(one) if kind == ".svg" else graph_png(to_picture(one)))
+    return places
+
+
+def list_files(path: Path, rows: Sequence[int]) -> list[Path]:
+    """The files that ``save_explanations`` writes for these rows."""
+    if path.suffix.lower() not in (".svg", ".png") or len(rows) == 1:
+        return [path]
+    return [path.with_name(f"{path.stem}-row{row}{path.suffix}") for row in rows]
+
+
+def to_picture(explanation: Explanation) -> GraphPicture:
+    """What is drawn of an explanation."""
+    place = explanation.place
+    marked = tuple(place[name] for name in ("node", "source", "target") if name in place)
+    return GraphPicture(
+        explanation.edge_index,
+        len(explanation.nodes),
+        explanation.names,
+        explanation.nodes,
+        explanation.edges,
+        marked,
+        explanation.smiles,
+        explanation.pos,
+    )
+
+
+def _page(explanations: Sequence[Explanation]) -> str:
+    from gnas.report.html import render_page  # it imports this module, for the test rows of a report
+
+    shown = [{"about": one, "svg": draw_explanation(one), "largest": _largest(one)} for one in explanations]
+    return render_page("explain.html", shown=shown, network=explanations[0].network)
+
+
+def _largest(explanation: Explanation) -> list[tuple[str, float]]:
+    """The parts with the largest scores."""
+    names = explanation.names or ("",) * len(explanation.nodes)
+    parts = [(f"node {k} {name}".strip(), s) for k, (name, s) in enumerate(zip(names, explanation.nodes, strict=True))]
+    if explanation.edges is not None:
+        ends = explanation.edge_index.T.tolist()
+        parts += [(f"edge {a} → {b}", s) for (a, b), s in zip(ends, explanation.edges, strict=True)]
+    if explanation.features is not None:
+        parts += [(f"feature {k} of the graph", s) for k, s in enumerate(explanation.features)]
+    return [(text, float(s)) for text, s in sorted(parts, key=lambda one: -abs(one[1]))[:5]]

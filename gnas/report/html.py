@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +12,25 @@ from gnas.arch.genotype import Genotype
 from gnas.arch.operation import operation_names
 from gnas.errors import InputError
 from gnas.files import write_atomic
+from gnas.model.task import Task
 from gnas.printed import format_count
 from gnas.report.answer import describe_run, list_facts, used_row
+from gnas.report.draw import count_rows, layout_key
 from gnas.report.examples import find_examples
-from gnas.report.layout import count_rows, layout_cell, layout_key
 from gnas.report.palette import sort_operations
-from gnas.report.pictures import build_frames, make_comparison_pictures, make_live_pictures, make_pictures
-from gnas.report.progress import list_progress
-from gnas.report.race_view import list_racers, racers_table
-from gnas.report.reuse import make_snippets
+from gnas.report.pictures import (
+    build_frames,
+    draw_each_cell,
+    make_comparison_pictures,
+    make_live_pictures,
+    make_pictures,
+)
+from gnas.report.progress import list_progress, list_racers, racers_table
 from gnas.report.shapes import to_svg
 from gnas.report.tables import ensemble_table, rounds_table, runs_table, splits_table, trainings_table, values_table
-from gnas.run.layout import REPORT
-from gnas.run.record import RunRecord, read_run, refuse_damaged
+from gnas.run.layout import REPORT, WEIGHTS
+from gnas.run.record import RunRecord, read_run, read_run_json, refuse_damaged
+from gnas.run.settings import config_value
 from gnas.run.table import Table
 from gnas.run.words import join_words, label_metric
 from gnas.workflow import package_versions
@@ -170,32 +178,81 @@ def draw_keys(genotype: Genotype | None) -> list[tuple[str, str]]:
     return [(name, to_svg(layout_key(name), page=True)) for name in sort_operations({*genotype.operations(), *usual})]
 
 
-def draw_cells(genotype: Genotype | None) -> list[tuple[str, str]]:
+def draw_cells(genotype: Genotype | None) -> tuple[tuple[str, str], ...]:
     """Drawings of the cells with their formulas."""
-    if genotype is None:
-        return []
-    rows = count_rows(genotype)
-    drawings = (layout_cell(c, n, rows=rows, formula=False, legend=False) for n, c in enumerate(genotype, start=1))
-    return [(to_svg(drawing, page=True), text) for drawing, text in zip(drawings, genotype.formulas(), strict=True)]
+    return () if genotype is None else draw_each_cell([genotype], count_rows(genotype))[0]
 
 
 def _describe_task(data: Mapping[str, Any] | None) -> str:
     """What is predicted from what, in words."""
-    task = (data or {}).get("task")
+    task, columns = (data or {}).get("task"), (data or {}).get("columns") or []
     if not task:
         return ""
-    outputs = format_count(task["num_outputs"], "target")
+    outputs = format_count(task["num_outputs"], "label" if task["kind"] == "multilabel" else "target")
     if task["kind"] == "classification":
         outputs = f"{task['num_outputs']} classes"
-    if task["kind"] == "multilabel":
-        outputs = format_count(task["num_outputs"], "label")
-    inputs = f"{format_count(task['in_channels'], 'continuous feature')} per node"
-    if task["categories"]:
-        inputs = f"categorical node features with {join_words(list(map(str, task['categories'])))} values"
-    columns = (data or {}).get("columns") or []
     if 0 < len(columns) <= MOST_COLUMNS:
         inputs = f"{join_words(list(map(str, columns)))} of each node"
+    elif task["categories"]:
+        inputs = f"categorical node features with {join_words(list(map(str, task['categories'])))} values"
+    else:
+        inputs = f"{format_count(task['in_channels'], 'continuous feature')} per node"
     return (
         f"{task['level'].capitalize()} {task['kind']} with {outputs}. Input: {inputs}. Loss: {task['loss']}. "
         f"Metric: {label_metric(task['metric'])}."
     )
+
+
+# -- reuse ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A text to copy, with its title."""
+
+    title: str
+    text: str
+
+
+def make_snippets(run: RunRecord) -> list[Snippet]:
+    """Commands and code for this run, the simplest first."""
+    if run.genotype is None:
+        return []
+    found, task, yaml = [], _task_code(run), run.genotype.to_yaml()
+    if any(training.result and (training.folder / WEIGHTS).exists() for training in run.trainings):
+        name, used = shlex.quote(run.name), used_row(run.leaderboard)
+        commands = f"gnas predict {name} DATA -o predictions.csv\ngnas export {name} --out exported"
+        own = "" if used is None else f'  # {used.name}; network="gnas" is the found one'
+        code = f"import gnas\n\nnetwork, info = gnas.load_model({run.name!r}){own}\n"
+        code += "# network(data) or network(x, edge_index, batch), as with any PyG module\n"
+        found = [Snippet("Command line: predict, export", commands), Snippet("Python: the network", code)]
+    if task:
+        code = f'import gnas\n\ngenotype = gnas.Genotype.from_yaml("""\n{yaml}""")\ntask = {task}\n'
+        code += f"network = gnas.Network(genotype, task, {_network_options(run)})\n"
+        return [*found, Snippet("Python: the architecture without the run folder", code)]
+    return [*found, Snippet("The genotype file", yaml)]
+
+
+def _task_code(run: RunRecord) -> str:
+    """The task as Python code; empty if the run has no record of its data."""
+    values = (run.data or {}).get("task")
+    if not isinstance(values, dict):
+        return ""
+    defaults = {f.name: f.default for f in fields(Task)}
+    values = {name: _plain(value) for name, value in values.items() if name in defaults}
+    first = [repr(values.pop(name)) for name in ("level", "kind", "num_outputs")]
+    rest = [f"{name}={value!r}" for name, value in values.items() if value != _plain(defaults[name])]
+    return f"gnas.Task({', '.join([*first, *rest])})"
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list | tuple) else value
+
+
+def _network_options(run: RunRecord) -> str:
+    """The width as trained, and the dropout. The description of the model holds a width that a budget decided."""
+    trainings = next(iter(run.by_network().values()), [])
+    widths = ((read_run_json(one.folder, "model") or {}).get("channels") for one in trainings)
+    channels = next(filter(None, widths), None) or config_value(run.config, "space.channels") or 64
+    dropout = config_value(run.config, "training.dropout")
+    return f"channels={int(channels)}" + (f", dropout={dropout!r}" if dropout else "")

@@ -15,8 +15,7 @@ from gnas.errors import InputError
 from gnas.report.answer import describe_run
 from gnas.report.html import draw_cells, draw_keys, render_page
 from gnas.report.pictures import make_live_pictures
-from gnas.report.progress import list_progress, live_state
-from gnas.report.race_view import list_racers, racers_table
+from gnas.report.progress import list_progress, list_racers, live_state, racers_table
 from gnas.report.tables import trainings_table
 from gnas.run import layout
 from gnas.run.record import file_signature, read_run, refuse_damaged

@@ -8,10 +8,11 @@ import uuid
 from collections.abc import Callable, Sequence
 from html import escape
 
+from gnas.arch.architecture import Architecture
 from gnas.arch.genotype import Genotype
 from gnas.printed import format_count
 from gnas.report.draw import draw_genotype
-from gnas.report.explained import draw_explanation
+from gnas.report.graphs import draw_explanation
 from gnas.run.leaderboard import Leaderboard
 from gnas.run.table import Table
 from gnas.run.words import duration, format_metric, label_metric
@@ -25,29 +26,27 @@ from gnas.workflow import Discovery
 SHOWN = 8  # cells drawn below a search result
 
 
-def genotype_svg(genotype: Genotype) -> str:
-    """The drawing of a genotype."""
-    return draw_genotype(genotype)
-
-
 def search_html(result: SearchResult) -> str:
     """The result of a search: one line, and a drawing of the network."""
     genotype, formulas = result.genotype, result.genotype.formulas()
     effort = f"{result.strategy}, {format_count(result.trained_epochs, 'epoch')}, {duration(result.seconds)}, seed {result.seed}"
     line = f"{format_count(len(formulas), 'cell')}, message-passing depth {genotype.depth()}, {genotype.title}"
-    drawing = draw_genotype(genotype) if 0 < len(genotype.cells) <= SHOWN else ""
     listed = "".join(f"<li><code>{escape(formula)}</code></li>" for formula in formulas)
-    shown = f'<div style="overflow-x:auto">{drawing}</div>' if drawing else f"<ol>{listed}</ol>"
+    shown = _drawing(genotype) or f"<ol>{listed}</ol>"
     return f"<div><p><b>Search result</b>: {escape(line)} ({escape(effort)})</p>{shown}</div>"
+
+
+def _drawing(architecture: Architecture) -> str:
+    """The drawing of an architecture, unless it has no cells or too many."""
+    few = 0 < len(architecture.cells) <= SHOWN
+    return f'<div style="overflow-x:auto">{draw_genotype(architecture)}</div>' if few else ""
 
 
 def train_html(result: TrainResult) -> str:
     """The figures of one training."""
-    metric = result.metric
+    metric, splits = result.metric, {"test": result.test, "validation": result.val, "train": result.train}
     values = {
-        f"test {label_metric(metric)}": format_metric(metric, result.test),
-        f"validation {label_metric(metric)}": format_metric(metric, result.val),
-        f"train {label_metric(metric)}": format_metric(metric, result.train),
+        **{f"{split} {label_metric(metric)}": format_metric(metric, value) for split, value in splits.items()},
         "best epoch": f"{result.best_epoch} of {result.epochs}",
         "time": duration(result.seconds),
         "weights": f"{result.num_weights:,}",
@@ -76,9 +75,8 @@ def estimator_html(model: Estimator) -> str:
         return f"<div>{first}<p>not fitted</p></div>"
     task = model.task_
     line = f"{model.network_name_} predicts {task.level} {task.kind}, message-passing depth {model.depth_}"
-    drawing = draw_genotype(model.genotype_) if 0 < len(model.genotype_.cells) <= SHOWN else ""
-    shown = f'<div style="overflow-x:auto">{drawing}</div>' if drawing else ""
-    return f"<div>{first}<p>{escape(line)}</p>{shown}{leaderboard_html(model.leaderboard_)}</div>"
+    shown = _drawing(model.genotype_) + leaderboard_html(model.leaderboard_)
+    return f"<div>{first}<p>{escape(line)}</p>{shown}</div>"
 
 
 class Bars(View):
@@ -150,7 +148,7 @@ def install_displays() -> None:
 
     A second call changes nothing.
     """
-    Genotype._repr_svg_ = genotype_svg  # type: ignore[attr-defined]
+    Genotype._repr_svg_ = draw_genotype  # type: ignore[attr-defined]
     SearchResult._repr_html_ = search_html  # type: ignore[attr-defined]
     TrainResult._repr_html_ = train_html  # type: ignore[attr-defined]
     Explanation._repr_svg_ = draw_explanation  # type: ignore[attr-defined]

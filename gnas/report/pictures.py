@@ -15,8 +15,8 @@ from gnas.printed import format_count
 from gnas.report import plots
 from gnas.report.answer import search_seconds
 from gnas.report.axes import inline_svg
-from gnas.report.layout import count_rows, layout_cell
-from gnas.report.race_view import Racer, draw_race_curves, list_racers
+from gnas.report.draw import count_rows, layout_cell
+from gnas.report.progress import Racer, list_racers
 from gnas.report.shapes import to_svg
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.record import RunRecord, read_run
@@ -74,7 +74,7 @@ def _plot_run(run: RunRecord) -> Plots:
 
 def make_live_pictures(run: RunRecord, racers: list[Racer]) -> list[Picture]:
     """The plots that a live view shows: the leaders of a race, or the search, and the trainings."""
-    made = [(RACE, RACE_CAPTION, draw_race_curves(racers, run.metric))] if racers else [*_plot_search(run)][:3]
+    made = [(RACE, RACE_CAPTION, plots.draw_race_curves(racers, run.metric))] if racers else [*_plot_search(run)][:3]
     return _to_pictures([*made, *_plot_trainings(run)], run.name)
 
 
@@ -142,7 +142,7 @@ def _plot_search(run: RunRecord) -> Plots:
         return
     racers = list_racers(run)
     if racers:
-        yield RACE, RACE_CAPTION, draw_race_curves(racers, run.metric)
+        yield RACE, RACE_CAPTION, plots.draw_race_curves(racers, run.metric)
     elif step == "trial":
         best = [{"epoch": record["epoch"], "val_metric": record.get("best_val_metric")} for record in history]
         curves = plots.draw_training_curves({"each trial": [history], "best so far": [best]}, run.metric, step=step)
@@ -192,10 +192,9 @@ def build_frames(run: RunRecord, limit: int = DRAWING_LIMIT) -> Frames:
     """One frame per epoch of the search and one for its result. Evenly spaced epochs are left out above the limit."""
     steps = _list_steps(run)
     rows = count_rows(cell for _, genotype, _ in steps for cell in genotype)
-    shown = steps
     for stride in (1, 2, 3, 5, 10, 20, 50, 100, 1000):
         shown = [step for place, step in enumerate(steps) if (len(steps) - 1 - place) % stride == 0]
-        drawings, numbers = _draw_cells([genotype for _, genotype, _ in shown], rows)
+        drawings, numbers = draw_each_cell((genotype for _, genotype, _ in shown), rows)
         if sum(len(picture) + len(formula) for picture, formula in drawings) <= limit:
             break
     frames = []
@@ -213,7 +212,7 @@ def _list_steps(run: RunRecord) -> list[tuple[str, Genotype, dict[str, Any]]]:
     for record in run.history:
         text = record.get("genotype") or ""
         if text not in known:
-            known[text] = _read_genotype(text)
+            known[text] = read_genotype(text)
         genotype = known[text]
         if genotype is not None:
             steps.append((f"{run.step.capitalize()} {record['epoch']}", genotype, record))
@@ -222,7 +221,7 @@ def _list_steps(run: RunRecord) -> list[tuple[str, Genotype, dict[str, Any]]]:
     return steps
 
 
-def _read_genotype(text: str) -> Genotype | None:
+def read_genotype(text: str) -> Genotype | None:
     """A genotype, or None for an architecture that is not made of GAP cells."""
     try:
         return Genotype.from_yaml(text) if text else None
@@ -230,19 +229,17 @@ def _read_genotype(text: str) -> Genotype | None:
         return None
 
 
-def _draw_cells(
-    genotypes: list[Genotype], rows: tuple[int, int]
+def draw_each_cell(
+    genotypes: Iterable[Genotype], rows: tuple[int, int]
 ) -> tuple[tuple[tuple[str, str], ...], dict[tuple[int, CellGenotype], int]]:
     """Each different cell once, as (SVG, formula), and the place of each cell among these drawings."""
-    numbers: dict[tuple[int, CellGenotype], int] = {}
-    drawings: list[tuple[str, str]] = []
+    places: dict[tuple[int, CellGenotype], int] = {}
     for genotype in genotypes:
-        for number, cell in enumerate(genotype, start=1):
-            if (number, cell) not in numbers:
-                numbers[number, cell] = len(drawings)
-                picture = layout_cell(cell, number, rows=rows, formula=False, legend=False)
-                drawings.append((to_svg(picture, page=True), str(cell.tree())))
-    return tuple(drawings), numbers
+        for key in enumerate(genotype, start=1):
+            places.setdefault(key, len(places))
+    pictures = (layout_cell(cell, number, rows=rows, formula=False, legend=False) for number, cell in places)
+    formulas = (str(cell.tree()) for _, cell in places)
+    return tuple((to_svg(one, page=True), text) for one, text in zip(pictures, formulas, strict=True)), places
 
 
 def _describe_step(label: str, genotype: Genotype, record: dict[str, Any], before: Genotype | None, metric: str) -> str:

@@ -1,15 +1,22 @@
-"""How far a run is: its state, and the numbers at the top of the live view and of a report while the run goes on."""
+"""A run under way: its state, its numbers so far, and the candidates of its race."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from gnas.errors import InputError
+from gnas.model.metrics import higher_is_better
 from gnas.report.answer import Fact
 from gnas.run import layout
 from gnas.run.record import RunRecord, file_signature
 from gnas.run.settings import config_value
+from gnas.run.table import Column, Table
 from gnas.run.words import duration, format_metric, label_metric
+from gnas.strategies.candidate import RaceCandidate
+from gnas.strategies.trials import TRIALS
 
 FRESH = 120.0  # seconds after its last change, or five epochs, that a folder without a lock, as of another machine, is running
 
@@ -72,3 +79,68 @@ def _seconds_left(run: RunRecord, passed: float) -> float | None:
     if run.search is not None or run.step != "epoch" or not done or not isinstance(total, int):
         return None
     return max(total - done, 0) * float(run.history[-1].get("seconds") or 0.0) / done
+
+
+# -- the candidates of a race ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Racer:
+    """One candidate: its trained epochs and validation metrics so far, and what became of it."""
+
+    id: str
+    title: str
+    origin: str
+    points: list[tuple[int, float]] = field(default_factory=list)
+    state: str = "in the race"
+
+
+def list_racers(run: RunRecord) -> list[Racer]:
+    """The candidates of a race, best first; empty if the search is no race."""
+    found: dict[str, Racer] = {}
+    trials = layout.search_folder(run.folder) / TRIALS
+    for record in run.history:
+        key = record.get("candidate_id")
+        if not isinstance(key, str):
+            return []
+        if key not in found:
+            try:
+                made = RaceCandidate.from_dict({**record["candidate"], "architecture": record["genotype"]})
+            except (InputError, KeyError, TypeError):
+                continue
+            found[key] = Racer(key, made.title, made.origin)
+        value = record.get("val_metric")
+        if value is None:
+            found[key].state = "failed"
+        else:
+            found[key].points.append((int(record["reached"]), float(value)))
+    sign = -1.0 if higher_is_better(run.metric) else 1.0
+    racers = sorted(found.values(), key=lambda one: sign * one.points[-1][1] if one.points else float("inf"))
+    for one in racers:
+        if one.state != "failed" and not (trials / one.id).is_dir():
+            one.state = "dropped" if run.search is None else "not trained to the end"
+        elif one.state != "failed" and run.search is not None:
+            one.state = "trained to the end"
+    return racers
+
+
+def racers_table(racers: list[Racer], metric: str) -> Table[Racer]:
+    """The best candidates with what became of them."""
+    ended = any(one.state == "trained to the end" for one in racers)
+    left = sum(one.state != "trained to the end" if ended else one.state in ("dropped", "failed") for one in racers)
+    columns = (
+        Column[Racer]("candidate", "title"),
+        Column[Racer]("from", "origin"),
+        Column[Racer]("epochs", lambda one: one.points[-1][0] if one.points else 0),
+        Column[Racer](
+            f"validation {label_metric(metric)}",
+            lambda one: one.points[-1][1] if one.points else None,
+            partial(format_metric, metric),
+        ),
+        Column[Racer]("state", "state"),
+    )
+    shown = racers[:12]
+    one, many = ("was", "were") if ended else ("is", "are")
+    what = f"{one if left == 1 else many} {'not trained to the end' if ended else 'dropped'}"
+    caption = f"{len(shown)} of {len(racers)} candidates, best first. {left} {what}."
+    return Table(columns, shown, caption)

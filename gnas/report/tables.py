@@ -18,16 +18,17 @@ def trainings_table(run: RunRecord) -> Table[TrainingRecord]:
     """One row per network and seed."""
     trainings = [training for group in run.by_network().values() for training in group]
     label, show = label_metric(run.metric), partial(format_metric, run.metric)
+    Training = Column[TrainingRecord]
     columns = (
-        Column[TrainingRecord]("network", "name"),
-        Column[TrainingRecord]("seed", "seed"),
-        Column[TrainingRecord]("state", lambda one: "finished" if one.result else "unfinished"),
-        Column[TrainingRecord]("epochs", lambda one: len(one.history)),
-        Column[TrainingRecord]("best epoch", lambda one: one.result and one.result.best_epoch),
-        Column[TrainingRecord](f"train {label}", lambda one: _latest(one, "train", "train_metric"), show),
-        Column[TrainingRecord](f"validation {label}", lambda one: _latest(one, "val", "val_metric"), show),
-        Column[TrainingRecord](f"test {label}", lambda one: one.result and one.result.test, show),
-        Column[TrainingRecord]("time", lambda one: _latest(one, "seconds", "seconds"), duration),
+        Training("network", "name"),
+        Training("seed", "seed"),
+        Training("state", lambda one: "finished" if one.result else "unfinished"),
+        Training("epochs", lambda one: len(one.history)),
+        Training("best epoch", lambda one: one.result and one.result.best_epoch),
+        Training(f"train {label}", lambda one: _latest(one, "train", "train_metric"), show),
+        Training(f"validation {label}", lambda one: _latest(one, "val", "val_metric"), show),
+        Training(f"test {label}", lambda one: one.result and one.result.test, show),
+        Training("time", lambda one: _latest(one, "seconds", "seconds"), duration),
     )
     caption = f"{label}: {describe_direction(run.metric)}." if run.metric != "metric" else "Every training."
     return Table(columns, trainings, caption)
@@ -97,21 +98,18 @@ def values_table(caption: str, values: Mapping[str, Any]) -> Table[Any]:
 
 def runs_table(runs: list[RunRecord]) -> Table[RunRecord]:
     """One row per run."""
+    Run = Column[RunRecord]
     columns = (
-        Column[RunRecord]("run", "name"),
-        Column[RunRecord]("dataset", "dataset"),
-        Column[RunRecord]("state", "state"),
-        Column[RunRecord]("depth", lambda run: run.genotype.depth() if run.genotype else None),
-        Column[RunRecord]("cells", lambda run: len(run.genotype) if run.genotype else None),
-        Column[RunRecord](
-            "test metric", lambda run: row.mean if (row := found_row(run.leaderboard)) else None, text=_test_metric
-        ),
-        Column[RunRecord]("best baseline", _baseline),
-        Column[RunRecord]("verdict", _verdict),
-        Column[RunRecord](
-            "weights", lambda run: row.num_weights if (row := found_row(run.leaderboard)) else None, show_count
-        ),
-        Column[RunRecord]("search", search_seconds, duration),
+        Run("run", "name"),
+        Run("dataset", "dataset"),
+        Run("state", "state"),
+        Run("depth", lambda run: run.genotype and run.genotype.depth()),
+        Run("cells", lambda run: run.genotype and len(run.genotype)),
+        Run("test metric", lambda run: (row := found_row(run.leaderboard)) and row.mean, text=_test_metric),
+        Run("best baseline", _baseline),
+        Run("verdict", _verdict),
+        Run("weights", lambda run: (row := found_row(run.leaderboard)) and row.num_weights, show_count),
+        Run("search", search_seconds, duration),
     )
     return Table(columns, runs, "One row per run.")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.special import stdtrit
 from torch import Tensor
 
 from gnas.errors import InputError
@@ -21,8 +22,6 @@ DRAWS = 400  # of the bootstrap
 MOST_VALUES = 4_000_000  # rows times draws, about a second
 FEWEST_SEEDS = 3
 CLOSE = 0.001  # relative: figures of the predictions and of the training are the same
-# 97.5 % quantiles of Student's t for 2, 3, ... degrees of freedom; beyond them the last one is used.
-QUANTILES = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120)
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def _over_seeds(mine: Sequence[TrainingRecord], other: Sequence[TrainingRecord])
         return None
     values = [a - b for a, b in pairs]
     mean, error = statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values))
-    around = QUANTILES[min(len(values) - 2, len(QUANTILES)) - 1] * error
+    around = float(stdtrit(len(values) - 1, 0.975)) * error
     return Difference(mean, mean - around, mean + around, "a paired t interval", f"{len(values)} seeds")
 
 
@@ -128,12 +127,8 @@ def _parse_test_rows(training: Path) -> _TestRows:
     predicted = chances or [name for name in columns if name == "prediction" or name.startswith("prediction_")]
     values = torch.tensor([[float(line[name]) for name in predicted] for line in lines], dtype=torch.double)
     graphs = [line[index[0]] if index else str(number) for number, line in enumerate(lines)]
-    return _TestRows(values, y, graphs, [_describe_row(line, [*index, *targets]) for line in lines])
+    return _TestRows(values, y, graphs, [tuple(line[name] for name in (*index, *targets)) for line in lines])
 
 
 def _number(text: str) -> float:
     return float(text) if text else math.nan
-
-
-def _describe_row(line: Mapping[str, str], names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(line[name] for name in names)

@@ -31,9 +31,7 @@ from gnas.run.settings import Settings, config_settings, default_preset, find_se
 from gnas.run.words import parse_duration
 from gnas.training.loop import Record
 from gnas.training.prediction import Predictions, find_device, infer, list_output_names
-from gnas.use.logs import log_records
-from gnas.use.predict import predict_graphs
-from gnas.use.reading import is_benchmark, read_graphs
+from gnas.use.predict import is_benchmark, predict_graphs, read_graphs
 from gnas.use.targets import (
     SCORES,
     count_columns,
@@ -43,6 +41,7 @@ from gnas.use.targets import (
     with_class_names,
     with_targets,
 )
+from gnas.use.tracking import log_records
 from gnas.workflow import discover
 
 if TYPE_CHECKING:
@@ -285,7 +284,7 @@ class Estimator:
         return predict_graphs(self.network_, new, self._encoding, self._device())
 
     def _check_fitted(self) -> None:
-        if "network_" not in vars(self):
+        if not self.__sklearn_is_fitted__():
             kind = _not_fitted_type(sys.modules.get("sklearn.exceptions"))
             raise kind(f"this {type(self).__name__} is not fitted yet; call fit first")
 
@@ -313,13 +312,11 @@ class Estimator:
         """The parameters and, if fitted, the files of the run folder: texts and bytes."""
         if not self.__sklearn_is_fitted__():
             return dict(vars(self))
-        paths = [
-            path
-            for path in self.folder_.rglob("*")
-            if path.is_file() and not path.is_symlink() and path.name != layout.LOCK
-        ]
-        names = {path.relative_to(self.folder_).as_posix(): path for path in paths}
-        files = {name: path.read_bytes() for name, path in names.items() if layout.CHECKPOINTS not in name.split("/")}
+        files = {}
+        for path in self.folder_.rglob("*"):
+            name = path.relative_to(self.folder_)
+            if path.is_file() and not path.is_symlink() and not {layout.LOCK, layout.CHECKPOINTS} & set(name.parts):
+                files[name.as_posix()] = path.read_bytes()
         return {**self.get_params(), "files": files, "classes_": getattr(self, "classes_", None)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from gnas.model.network import GraphModule
 from gnas.run.models import load_average, load_model
 from gnas.training.evaluation import evaluate as evaluate_split
 from gnas.training.prediction import Progress, find_known, infer, list_output_names
-from gnas.use.reading import read_graphs
+from gnas.use.predict import read_graphs
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from gnas.model.encodings import fill_encodings
 from gnas.model.network import GraphModule
 from gnas.run.models import load_model
 from gnas.training.prediction import find_device, list_output_names
-from gnas.use.reading import NewGraphs, read_graphs
+from gnas.use.predict import NewGraphs, read_graphs
 
 TOLERANCE = 0.005  # of the sum of scores, relative to the change of the output or the size of the scores
 MOST_INTERVALS = 256  # then no more intervals are halved
@@ -74,18 +74,16 @@ class Explanation:
     def to_columns(self) -> dict[str, list[Any]]:
         """A line per node, edge and feature: what it is, and its score."""
         names = self.names or ("",) * len(self.nodes)
-        lines: list[tuple[Any, ...]] = [
-            (self.row, self.output, "node", number, "", "", name, score)
-            for number, (name, score) in enumerate(zip(names, self.nodes.tolist(), strict=True))
-        ]
+        nodes = enumerate(zip(names, self.nodes.tolist(), strict=True))
+        lines: list[tuple[Any, ...]] = [("node", number, "", "", name, score) for number, (name, score) in nodes]
         if self.edges is not None:
-            ends = self.edge_index.T.tolist()
-            scores = self.edges.tolist()
-            lines += [(self.row, self.output, "edge", "", *end, "", s) for end, s in zip(ends, scores, strict=True)]
-        for number, score in enumerate([] if self.features is None else self.features.tolist()):
-            lines.append((self.row, self.output, "feature", number, "", "", "", score))
+            edges = zip(self.edge_index.T.tolist(), self.edges.tolist(), strict=True)
+            lines += [("edge", "", *ends, "", score) for ends, score in edges]
+        if self.features is not None:
+            lines += [("feature", number, "", "", "", score) for number, score in enumerate(self.features.tolist())]
         header = ("row", "output", "part", "number", "source", "target", "name", "score")
-        return {name: list(column) for name, column in zip(header, zip(*lines, strict=True), strict=True)}
+        rows = ((self.row, self.output, *line) for line in lines)
+        return {name: list(column) for name, column in zip(header, zip(*rows, strict=True), strict=True)}
 
 
 def write_csv(explanations: Sequence[Explanation]) -> str:

@@ -1,7 +1,12 @@
-"""Export a trained network as a folder that predicts without this package."""
+"""Export a trained network as a folder that predicts without this package.
+
+``model.py`` is plain PyTorch, ``molecules.py`` reads SMILES, ``serve.py`` answers over HTTP. ``atoms.py`` is the text of
+``gnas.data.atoms``, so that molecules are read in the same way.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import secrets
@@ -9,31 +14,44 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
+from gnas.data import atoms
+from gnas.data.encoding import Encoding, is_descriptor
 from gnas.errors import InputError, choose, name_place
 from gnas.files import add_format, write_atomic
 from gnas.model.baselines import HAND_MADE
 from gnas.model.ensemble import Ensemble
-from gnas.model.export_code import Exportable, as_exportable, escape_text, write_module
+from gnas.model.export_code import Exportable, as_exportable, escape_text, list_lines, quote_text, write_module
 from gnas.model.export_input import InputCode
 from gnas.model.export_template import ENSEMBLE_ENCODINGS, ENSEMBLE_SOURCE
 from gnas.model.export_weights import view_exported
 from gnas.model.network import GraphModule, Network
+from gnas.model.task import Task
 from gnas.printed import format_count
 from gnas.run.layout import GENOTYPE, MODEL, WEIGHTS, member_folder
 from gnas.run.models import TrainedInfo, choose_network, find_model, load_model
-from gnas.run.table import Table
-from gnas.use.export_card import describe_origin, describe_task, write_model_card
+from gnas.training.prediction import list_output_names
+from gnas.use.export_card import describe_ensemble, describe_network, describe_origin, describe_task, fill_template
 from gnas.use.export_program import AXES, FORMATS, write_program
-from gnas.use.export_reader import write_reader
 from gnas.workflow import package_versions
 
 Files = dict[str, str | bytes]
+CARD = "README.md"
 PACKAGES = ("gnas", "torch", "torch-geometric", "safetensors")
+OWN_IMPORTS = {  # what atoms.py of an exported folder has in the place of gnas
+    "\nfrom gnas.data.encoding import Array\nfrom gnas.data.smiles import import_rdkit\n": "from rdkit import Chem\n",
+    "import_rdkit()": "Chem",
+    ": Array": ": np.ndarray",
+    "-> Array": "-> np.ndarray",
+    "str, Array]": "str, np.ndarray]",
+}
+MOLECULES_REQUEST = '{"smiles": ["CCO", "c1ccccc1"]}'
+GRAPHS_REQUEST = '{"graphs": [{"x": [[0], [0]], "edge_index": [[0, 1], [1, 0]]}]}'
 
 
 def export_run(
@@ -66,13 +84,19 @@ def export_run(
     out = Path(out)
     choose(format, FORMATS, "format")
     _check_free(out, force)
-    model, info = load_model(folder, network or _default_network(folder), seed)
-    files = write_ensemble(model, info) if isinstance(model, Ensemble) else _network_files(model, info)
-    networks = [as_exportable(one) for one in (model.networks() if isinstance(model, Ensemble) else [model])]
-    files |= write_reader(model.task, info.encoding, _argument_names(networks), str(files["README.md"]))
+    # Networks of other packages may have no code to export, so they are not chosen by default.
+    model, info = load_model(folder, network or choose_network(folder, found_only=True, recipes=HAND_MADE), seed)
+    if isinstance(model, Ensemble):
+        (files, card), members = _ensemble_files(model, info), model.networks()
+    else:
+        (files, card), members = _network_files(model, info), [model]
+    networks = [as_exportable(one) for one in members]
+    readers, data = _reader_files(model.task, info.encoding, _argument_names(networks))
+    files |= readers
     if format != "python":
-        files |= write_program(format, files, networks)
-    return _write_folder(out, files)
+        program, about = write_program(format, files, networks)
+        files, card = files | program, {**card, "program": about}
+    return _write_folder(out, {**files, CARD: fill_template(CARD, **{**card, "data": data})})
 
 
 def _argument_names(networks: Sequence[Exportable], encodings: bool = False) -> list[str]:
@@ -82,17 +106,18 @@ def _argument_names(networks: Sequence[Exportable], encodings: bool = False) -> 
     return [name for name in AXES if name in read]
 
 
-def _network_files(model: GraphModule, info: TrainedInfo) -> Files:
-    model = as_exportable(model)
+def _network_files(model: GraphModule, info: TrainedInfo) -> tuple[Files, dict[str, Any]]:
+    """The files of one network, and what its card says."""
+    model, versions = as_exportable(model), package_versions(*PACKAGES)
     about = f"A graph neural network for {info.dataset}: {describe_task(model.task)}, {describe_origin(model)}."
-    versions = package_versions(*PACKAGES)
-    return {
+    files: Files = {
         "model.py": write_module(model, about),
         WEIGHTS: tensor_bytes(collect_weights(model), {"format": "pt"}),
-        "README.md": write_model_card(model, info, versions),
-        **({GENOTYPE: model.genotype.to_yaml()} if isinstance(model, Network) else {}),
         MODEL: _describe_export(info, versions),
     }
+    if isinstance(model, Network):
+        files[GENOTYPE] = model.genotype.to_yaml()
+    return files, describe_network(model, info, versions)
 
 
 def _describe_export(info: TrainedInfo, versions: Mapping[str, str]) -> str:
@@ -102,26 +127,26 @@ def _describe_export(info: TrainedInfo, versions: Mapping[str, str]) -> str:
     return json.dumps(add_format("model", {**info.description, "exported": origin}), indent=2) + "\n"
 
 
-def write_ensemble(ensemble: Ensemble, info: TrainedInfo) -> Files:
-    """An ensemble as files: a module that averages, and each member as an export of its own in a folder."""
+def _ensemble_files(ensemble: Ensemble, info: TrainedInfo) -> tuple[Files, dict[str, Any]]:
+    """A module that averages, and each member as an export of its own in a folder; and what the card says."""
     files: Files = {}
-    reads: list[tuple[str, ...]] = []
+    members, reads = list[Exportable](), list[tuple[str, ...]]()
     for number, (network, listed) in enumerate(zip(ensemble.networks(), info.members, strict=True), start=1):
         with name_place(f"{info.name}, {listed['name']}"):
             member = as_exportable(network)
         place = member_folder(info.folder, number)
         own = replace(find_model(place), name=str(listed["name"]), seed=listed["seed"])
-        files |= {f"{place.name}/{name}": content for name, content in _network_files(member, own).items()}
+        inner, card = _network_files(member, own)
+        inner[CARD] = fill_template(CARD, **card)
+        files |= {f"{place.name}/{name}": content for name, content in inner.items()}
+        members.append(member)
         reads.append((*InputCode.of(member).names(), *InputCode.of(member).encodings()))
-    versions = package_versions(*PACKAGES)
-    task, total = ensemble.task, format_count(len(reads), "network")
-    about = f"An ensemble of {total} for {escape_text(info.dataset)}: {describe_task(task)}."
-    members = [as_exportable(one) for one in ensemble.networks()]
+    versions, task = package_versions(*PACKAGES), ensemble.task
+    about = (
+        f"An ensemble of {format_count(len(reads), 'network')} for {escape_text(info.dataset)}: {describe_task(task)}."
+    )
     names, every = _argument_names(members), _argument_names(members, encodings=True)
-    rows = [
-        (f"member_{k}", escape_text(str(one["name"])), f"{one['weight']:.0%}") for k, one in enumerate(info.members, 1)
-    ]
-    kind = 0 if task.kind == "regression" else 1 if task.kind == "classification" else 2
+    kind = ("regression", "classification", "multilabel").index(task.kind)
     texts = {
         "ABOUT": about,
         "CALL": "".join(f", data.{name}" for name in names),
@@ -137,18 +162,8 @@ def write_ensemble(ensemble: Ensemble, info: TrainedInfo) -> Files:
     source = ENSEMBLE_SOURCE
     for key, text in texts.items():
         source = source.replace(f"<{key}>", text)
-    card = [
-        f"# {about}",
-        f"Trained and exported by gnas {versions['gnas']}. `model.py` averages what the members predict; `spread` has their "
-        "standard deviation. Each folder is a network of its own with its own card.",
-        Table.from_tuples(("folder", "network", "weight in the vote"), rows).to_markdown(),
-    ]
-    return {
-        **files,
-        "model.py": source,
-        "README.md": "\n\n".join(card) + "\n",
-        MODEL: _describe_export(info, versions),
-    }
+    files |= {"model.py": source, MODEL: _describe_export(info, versions)}
+    return files, describe_ensemble(about, info, versions)
 
 
 def collect_weights(model: Exportable) -> dict[str, Tensor]:
@@ -158,9 +173,29 @@ def collect_weights(model: Exportable) -> dict[str, Tensor]:
     return found | {f"{name}num_batches_tracked": torch.tensor(0) for name in norms}
 
 
-def _default_network(folder: str | Path) -> str:
-    """The best network by validation of those that can be exported: not those of other packages, which may have no code."""
-    return choose_network(folder, found_only=True, recipes=HAND_MADE)
+def _reader_files(task: Task, encoding: Encoding | None, names: Sequence[str]) -> tuple[Files, dict[str, Any]]:
+    """Files that read new data, and what the card says of them. ``names``: the arguments after x and edge_index."""
+    reads = ["x", "edge_index", *names]
+    smiles = encoding is not None and _needs_only_smiles(encoding)
+    inputs = [name for name in reads if name != "batch"]
+    data = {"molecules": smiles, "request": MOLECULES_REQUEST if smiles else GRAPHS_REQUEST, "inputs": inputs}
+    quoted = ", ".join(map(quote_text, reads))
+    outputs = "\n".join(list_lines("NAMES = [", map(quote_text, list_output_names(task, encoding)), "]"))
+    values = {"regression": "out", "classification": "out.softmax(-1)", "multilabel": "out.sigmoid()"}[task.kind]
+    files: Files = {"serve.py": fill_template("serve.py", **data, names=outputs, reads=quoted, values=values)}
+    if smiles and encoding is not None:
+        source = inspect.getsource(atoms)
+        for own, plain in OWN_IMPORTS.items():
+            source = source.replace(own, plain)
+        described = bool(encoding.graphs) and "graph_attr" in reads
+        files |= {"atoms.py": source, "molecules.py": fill_template("molecules.py", reads=quoted, described=described)}
+    return files, data
+
+
+def _needs_only_smiles(encoding: Encoding) -> bool:
+    """Whether atoms are read as named columns and nothing but the SMILES is needed."""
+    columns = {column.name for column in encoding.nodes} <= set(atoms.ATOM_COLUMNS)
+    return encoding.source == "smiles" and columns and all(is_descriptor(one.name) for one in encoding.graphs)
 
 
 # -- the folder ----------------------------------------------------------------------------------------------------

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gnas.arch.architecture import describe_stack
 from gnas.arch.genotype import Genotype
@@ -11,69 +14,64 @@ from gnas.data.encoding import CLIP, Column, Encoding, Feature, format_list
 from gnas.model.export_code import Exportable, escape_text
 from gnas.model.export_input import InputCode
 from gnas.model.network import Network
-from gnas.model.task import UNITS, Task, decimals
+from gnas.model.task import UNITS, Task
 from gnas.printed import format_count
 from gnas.run.models import TrainedInfo, choose_seed
 from gnas.run.table import Table
+from gnas.run.words import describe_direction, format_metric
 
 TORCH = "2.11"  # the lowest version that runs exported code, as in pyproject.toml
 
 
-def write_model_card(network: Exportable, info: TrainedInfo, versions: Mapping[str, str]) -> str:
-    """The text of README.md."""
-    sections = [
-        f"# A graph neural network for {escape_text(info.dataset)}",
-        f"{_origin(network)}, trained and exported by gnas {versions['gnas']}.",
-        Table.from_tuples(("what", "value"), _facts(network, info)).to_markdown(),
-        "## The network",
-        _network(network),
-        "## How to use it",
-        _usage(network),
-        "## What it reads",
-        *_inputs(network, info.encoding),
-        *(["## Seeds", _seeds(network.task, info)] if info.results else []),
-        "## Versions",
-        Table.from_tuples(("package", "version"), versions.items()).to_markdown(),
-    ]
-    return "\n\n".join(sections) + "\n"
+def fill_template(name: str, **values: Any) -> str:
+    """A file of an exported folder from its template."""
+    environment = Environment(
+        loader=PackageLoader("gnas.use", "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(f"{name}.jinja").render(values)
 
 
-def _origin(network: Exportable) -> str:
-    made = network.architecture
+def describe_network(network: Exportable, info: TrainedInfo, versions: Mapping[str, str]) -> dict[str, Any]:
+    """What the card of one network says: the values of its template."""
+    made, task, given = network.architecture, network.task, InputCode.of(network)
+    origin = "Found by architecture search from message passing"
     if made is not None and made.kind == "baseline":
-        return f"The hand-made network {made.name}"
-    return "Found by architecture search from message passing"
+        origin = f"The hand-made network {made.name}"
+    genotype = network.genotype if isinstance(network, Network) else None
+    words = " ".join((type(network).__doc__ or "").partition("\n\n")[0].split())
+    row = f"one row for each {'pair' if task.level == 'link' else task.level}"
+    return {
+        "dataset": escape_text(info.dataset),
+        "origin": origin,
+        "versions": versions,
+        "facts": Table.from_tuples(("what", "value"), _list_facts(network, info)).to_markdown(),
+        "formulas": () if genotype is None else genotype.formulas(),
+        "around": "" if genotype is None else describe_stack(genotype),
+        "words": escape_text(words),
+        "names": given.names(),
+        "result": f"{row}, in the target's own unit" if task.kind == "regression" else f"logits, {row}",
+        "torch": TORCH,
+        "inputs": _list_inputs(task, given, info.encoding),
+        "seeds": _seeds_table(task, info) if info.results else "",
+        "packages": Table.from_tuples(("package", "version"), versions.items()).to_markdown(),
+    }
+
+
+def describe_ensemble(about: str, info: TrainedInfo, versions: Mapping[str, str]) -> dict[str, Any]:
+    """What the card of an ensemble says."""
+    rows = [(f"member_{k}", escape_text(str(m["name"])), f"{m['weight']:.0%}") for k, m in enumerate(info.members, 1)]
+    members = Table.from_tuples(("folder", "network", "weight in the vote"), rows).to_markdown()
+    return {"about": about, "versions": versions, "members": members}
 
 
 def describe_origin(network: Exportable) -> str:
     """Where a network comes from, for the first line of its module."""
     made = network.architecture
     return f"{made.name} trained by gnas" if made is not None and made.kind == "baseline" else "found by gnas"
-
-
-def _facts(network: Exportable, info: TrainedInfo) -> list[tuple[str, str]]:
-    task, made = network.task, network.genotype if isinstance(network, Network) else network.architecture
-    better = "higher" if task.higher_is_better else "lower"
-    facts = [("dataset", escape_text(info.dataset)), ("task", describe_task(task, outputs=True))]
-    tests = [result.test for result in info.results.values()]
-    if tests:
-        spread = (
-            f" ± {_shown(task, statistics.pstdev(tests))} over {len(tests)} seeds" if len(tests) > 1 else ", one seed"
-        )
-        mean = _shown(task, statistics.fmean(tests))
-        facts.append((f"test {UNITS[task.metric]}", f"{mean}{spread} ({better} is better)"))
-    if info.seed in info.results:
-        mine = info.results[info.seed]
-        val, test = _shown(task, mine.val), _shown(task, mine.test)
-        best = " (best on validation)" if info.seed == choose_seed(info.results) else ""
-        facts.append(("these weights", f"seed {info.seed}{best}: validation {val}, test {test}"))
-    facts.append(("width", f"{network.channels} channels, {network.num_weights():,} weights"))
-    if isinstance(made, Genotype):
-        facts.append(("message-passing depth", f"{made.depth()} of {len(made)} cells aggregate"))
-        facts.append(("genotype", f"{made.id}, variant {made.variant}"))
-    elif made is not None:
-        facts.append(("layers", f"{made.depth()}"))
-    return facts
 
 
 def describe_task(task: Task, outputs: bool = False) -> str:
@@ -85,60 +83,46 @@ def describe_task(task: Task, outputs: bool = False) -> str:
     return f"{task.level} {task.kind}{several}"
 
 
-def _shown(task: Task, value: float) -> str:
-    return f"{value:.{decimals(task.metric)}f}"
+def _list_facts(network: Exportable, info: TrainedInfo) -> list[tuple[str, str]]:
+    task, made = network.task, network.genotype if isinstance(network, Network) else network.architecture
+    facts = [("dataset", escape_text(info.dataset)), ("task", describe_task(task, outputs=True))]
+    tests = [result.test for result in info.results.values()]
+    if tests:
+        spread = f" ± {format_metric(task.metric, statistics.pstdev(tests))} over {len(tests)} seeds"
+        mean = format_metric(task.metric, statistics.fmean(tests)) + (spread if len(tests) > 1 else ", one seed")
+        facts.append((f"test {UNITS[task.metric]}", f"{mean} ({describe_direction(task.metric)})"))
+    if info.seed in info.results:
+        mine = info.results[info.seed]
+        val, test = format_metric(task.metric, mine.val), format_metric(task.metric, mine.test)
+        best = " (best on validation)" if info.seed == choose_seed(info.results) else ""
+        facts.append(("these weights", f"seed {info.seed}{best}: validation {val}, test {test}"))
+    facts.append(("width", f"{network.channels} channels, {network.num_weights():,} weights"))
+    if isinstance(made, Genotype):
+        facts.append(("message-passing depth", f"{made.depth()} of {len(made)} cells aggregate"))
+        facts.append(("genotype", f"{made.id}, variant {made.variant}"))
+    elif made is not None:
+        facts.append(("layers", f"{made.depth()}"))
+    return facts
 
 
-def _network(network: Exportable) -> str:
-    if not isinstance(network, Network):
-        text = " ".join((type(network).__doc__ or "").partition("\n\n")[0].split())
-        return f"{escape_text(text)} `model.py` has its layers."
-    lines = [f"cell {k}: {text}" for k, text in enumerate(network.genotype.formulas(), start=1)]
-    around = describe_stack(network.genotype)
-    lines += [f"around: {around}"] if around else []
-    note = "The operation inside is applied first, branches stand between bars, equal numbers mark one shared node."
-    return "```text\n" + "\n".join(lines) + f"\n```\n\n{note}"
-
-
-def _usage(network: Exportable) -> str:
-    task = network.task
-    more = "".join(f", batch.{name}" for name in InputCode.of(network).names())
-    row = f"one row for each {'pair' if task.level == 'link' else task.level}"
-    result = f"# {row}, in the target's own unit" if task.kind == "regression" else f"# logits, {row}"
-    lines = [
-        "```python",
-        "from model import load  # model.py of this folder",
-        "from torch_geometric.loader import DataLoader",
-        "",
-        "model = load()",
-        "for batch in DataLoader(graphs, batch_size=128):",
-        f"    {result}",
-        f"    out = model(batch.x, batch.edge_index{more})",
-        "```",
-    ]
-    wants = f"It needs safetensors and torch {TORCH} or later; `gnas predict` reads this folder, too."
-    return "\n".join(lines) + f"\n\n{wants}"
-
-
-def _inputs(network: Exportable, encoding: Encoding | None) -> list[str]:
+def _list_inputs(task: Task, given: InputCode, encoding: Encoding | None) -> list[str]:
     """What each argument of the network holds."""
-    task, given = network.task, InputCode.of(network)
-    nodes, edges = (encoding.nodes, encoding.edges) if encoding is not None else ((), ())
-    found = [_columns("x", nodes, task.categories, task.in_channels)]
+    nodes, edges, graphs = (encoding.nodes, encoding.edges, encoding.graphs) if encoding is not None else ((), (), ())
+    found = [_columns_table("x", nodes, task.categories, task.in_channels)]
     if given.edge_columns:
-        found.append(_columns("edge_attr", edges, given.edge_categories, given.edge_channels))
+        found.append(_columns_table("edge_attr", edges, given.edge_categories, given.edge_channels))
     if given.graph_channels:
-        found.append(_features(() if encoding is None else encoding.graphs, given.graph_channels))
+        found.append(_features_table(graphs, given.graph_channels))
     words = {
         "steps of walks": given.walks,
         "steps of edge walks": given.edge_walks,
         "eigenvectors of the Laplacian": given.laplacian,
     }
-    computed = [f"{number} {name}" for name, number in words.items() if number]
-    return found + ([f"The network computes the encodings itself: {', '.join(computed)}."] if computed else [])
+    computed = ", ".join(f"{number} {name}" for name, number in words.items() if number)
+    return found + ([f"The network computes the encodings itself: {computed}."] if computed else [])
 
 
-def _columns(name: str, columns: Sequence[Column], categories: Sequence[int], channels: int) -> str:
+def _columns_table(name: str, columns: Sequence[Column], categories: Sequence[int], channels: int) -> str:
     """The columns of ``x`` or ``edge_attr``."""
     if not columns:
         if categories:
@@ -149,12 +133,12 @@ def _columns(name: str, columns: Sequence[Column], categories: Sequence[int], ch
     for column in columns:
         width = column.size if column.categorical and not categories else 1
         where = str(place) if width == 1 else f"{place} to {place + width - 1}, one-hot"
-        rows.append((where, escape_text(column.name), _describe(column)))
+        rows.append((where, escape_text(column.name), _describe_column(column)))
         place += width
     return Table.from_tuples((f"column of {name}", "name", "holds"), rows).to_markdown()
 
 
-def _describe(column: Column) -> str:
+def _describe_column(column: Column) -> str:
     """What a column holds."""
     if column.kind == "degree":
         return f"the in-degree, at most {column.size - 1}"
@@ -169,7 +153,7 @@ def _describe(column: Column) -> str:
     return what + (f": {', '.join(values)}{' ...' if column.size > 40 else ''}" if values else "")
 
 
-def _features(features: Sequence[Feature], channels: int) -> str:
+def _features_table(features: Sequence[Feature], channels: int) -> str:
     """The columns of ``graph_attr``."""
     if not features:
         return f"`graph_attr` holds {format_count(channels, 'column')} of floats, one row for each graph."
@@ -180,14 +164,10 @@ def _features(features: Sequence[Feature], channels: int) -> str:
     return f"{table}\n\n`graph_attr` has one row for each graph; its values are clipped at ±{CLIP:g}."
 
 
-def _seeds(task: Task, info: TrainedInfo) -> str:
+def _seeds_table(task: Task, info: TrainedInfo) -> str:
+    metric = task.metric
     rows = [
-        (
-            str(seed),
-            _shown(task, one.val),
-            _shown(task, one.test),
-            "" if one.best_epoch is None else str(one.best_epoch),
-        )
+        (str(seed), format_metric(metric, one.val), format_metric(metric, one.test), str(one.best_epoch or ""))
         for seed, one in sorted(info.results.items())
     ]
-    return Table.from_tuples(("seed", f"validation {UNITS[task.metric]}", "test", "best epoch"), rows).to_markdown()
+    return Table.from_tuples(("seed", f"validation {UNITS[metric]}", "test", "best epoch"), rows).to_markdown()

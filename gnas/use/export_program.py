@@ -48,14 +48,14 @@ SIZES = (5, 4, 3)  # nodes of the graphs that are traced
 
 def write_program(
     format: str, files: Mapping[str, str | bytes], networks: Sequence[Exportable]
-) -> dict[str, str | bytes]:
-    """The program of an exported folder and its card with a section on it; ``networks`` are all members of an ensemble."""
+) -> tuple[dict[str, str | bytes], dict[str, Any]]:
+    """The program of an exported folder, and what its card says of it; ``networks`` are all members of an ensemble."""
     inputs = sample_inputs(networks)
     with tempfile.TemporaryDirectory() as place, _quiet():
         program = _trace(_load_module(Path(place), files), inputs)
         content, version = _torch_bytes(program) if format == "torch" else _onnx_bytes(program)
     name = PROGRAMS[format]
-    return {name: content, "README.md": f"{files['README.md']!s}\n{_describe(format, inputs, version)}"}
+    return {name: content}, _describe(format, inputs, version)
 
 
 # -- the inputs ----------------------------------------------------------------------------------------------------
@@ -181,38 +181,25 @@ def _quiet() -> Iterator[None]:
 # -- the card ------------------------------------------------------------------------------------------------------
 
 
-def _describe(format: str, inputs: Mapping[str, Tensor], version: str) -> str:
-    """A section of the card: how to call the program, and what each input is."""
+def _describe(format: str, inputs: Mapping[str, Tensor], version: str) -> dict[str, Any]:
+    """How to call the program, and what each input is."""
     rows = [(name, TYPES[value.dtype], _shape(name, value)) for name, value in inputs.items()]
-    computed = [name for name in ("node_walks", "laplacian", "edge_walks") if name in inputs]
+    computed = [f"`{name}`" for name in ("node_walks", "laplacian", "edge_walks") if name in inputs]
     axes = {AXES[name][1] for name in inputs} | ({"graphs"} if "batch" in inputs else set())
     notes = [version, f"The number of {join_words(sorted(axes))} may differ in each call."]
     if computed:
         notes.append(
-            f"The program does not compute {join_words([f'`{name}`' for name in computed])}: "
+            f"The program does not compute {join_words(computed)}: "
             "`load().encodings(edge_index, batch)` of model.py does."
         )
-    sections = [
-        f"## {PROGRAMS[format]}",
-        "\n".join(["```python", *_call(format, list(inputs)), "```"]),
-        Table.from_tuples(("input", "type", "shape"), rows).to_markdown(),
-        " ".join(notes),
-    ]
-    return "\n\n".join(sections) + "\n"
-
-
-def _call(format: str, names: list[str]) -> list[str]:
-    if format == "torch":
-        given = ", ".join(f"{name}={name}" for name in names)
-        return ["import torch", "", 'program = torch.export.load("model.pt2").module()', f"out = program({given})"]
-    lines = list_lines("given = {", (f'"{name}": {name}' for name in names), "}  # numpy arrays")
-    return [
-        "import onnxruntime",
-        "",
-        'session = onnxruntime.InferenceSession("model.onnx")',
-        *lines,
-        "(out,) = session.run(None, given)",
-    ]
+    return {
+        "name": PROGRAMS[format],
+        "format": format,
+        "inputs": list(inputs),
+        "given": "\n".join(list_lines("given = {", (f'"{name}": {name}' for name in inputs), "}  # numpy arrays")),
+        "table": Table.from_tuples(("input", "type", "shape"), rows).to_markdown(),
+        "notes": notes,
+    }
 
 
 def _shape(name: str, value: Tensor) -> str:

@@ -1,4 +1,4 @@
-"""Records of a run for TensorBoard, MLflow and Weights & Biases, behind one small interface.
+"""Records of a run for TensorBoard, MLflow and Weights & Biases, behind one small interface, and for the log.
 
 A run folder always keeps its history as JSON lines. TensorBoard is written beside it when it is installed; MLflow and
 Weights & Biases if requested, with their own settings (``MLFLOW_TRACKING_URI``,
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import os
 import sys
 import warnings
@@ -23,6 +24,7 @@ from gnas.run.layout import TRACKING
 
 Record = dict[str, Any]
 NAMES = ("tensorboard", "mlflow", "wandb")
+LOGGER = logging.getLogger("gnas")
 
 
 class Tracker(Protocol):
@@ -181,3 +183,33 @@ def _remembered(folder: Path) -> dict[str, str]:
 
 def _remember(folder: Path, name: str, run: str) -> None:
     write_json(folder / TRACKING, {**_remembered(folder), name: run})
+
+
+# -- the log ----------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def log_records(verbose: int) -> Iterator[Callable[[Record], None] | None]:
+    """Inside, the value logs each record if ``verbose`` is 1. At 0 it is None, at -1 it does nothing."""
+    if verbose <= 0:
+        yield None if verbose == 0 else lambda record: None
+        return
+    handler, level = logging.StreamHandler(), LOGGER.level
+    alone = not LOGGER.hasHandlers()
+    if alone:
+        LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield lambda record: LOGGER.info("%s", _line(record))
+    finally:
+        LOGGER.setLevel(level)
+        if alone:
+            LOGGER.removeHandler(handler)
+
+
+def _line(record: Record) -> str:
+    """A record for people: its short entries."""
+    shown = {
+        k: f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in record.items() if not isinstance(v, list | dict)
+    }
+    return ", ".join(f"{name} {value}" for name, value in shown.items() if len(value) < 30)

@@ -10,7 +10,7 @@ import gnas
 from gnas import Task
 from gnas.arch.architecture import read_architecture
 from gnas.arch.shipped import FOLDER, find_genotype_file, find_recipe_file
-from gnas.cli.networks import count_weights
+from gnas.cli.compare import count_weights
 from gnas.data.benchmarks import find_patience
 from gnas.errors import InputError
 from gnas.paper.archive import unpack_archive

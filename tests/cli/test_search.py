@@ -185,3 +185,16 @@ def test_several_searches_in_one_command(rings: Path, tmp_path: Path) -> None:
     ended = gnas("search", rings, *TINY, "--strategy", "random", "--searches", "2", "--out", tmp_path / "no")
     one_line(ended, 2, "unknown setting of the strategy random 'searches'")
     assert not (tmp_path / "no").exists()
+
+
+SEARCHES = ("--preset", "fast", "--epochs", "1", "--channels", "4", "--set", "nodes=2", "--device", "cpu")
+
+
+def test_depth_settles_and_is_told(rings: Path) -> None:
+    ended = gnas("depth", rings, *SEARCHES, "--cells", "2", "--out", "run")
+    assert ended.code == 0, ended
+    assert "round 1 (2 cells): 1 epoch in" in ended.err
+    found = gnas("depth", rings, "--out", "run", "--resume", "--json").json
+    assert found["trajectory"][0] == 2
+    assert found["explanation"] in " ".join(ended.out.split())
+    assert Path("run/report.html").exists()

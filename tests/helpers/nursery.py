@@ -24,7 +24,7 @@ import matplotlib.backends.backend_svg  # noqa: F401
 import torch
 from injections import Calls, Writes, fork_workers, jump, set_limits
 
-from gnas.cli import app, job, prepare, show  # noqa: F401 - imported before the first fork
+from gnas.cli import app, job, prepare  # noqa: F401 - imported before the first fork
 from gnas.data.benchmarks import DATASETS, images
 from gnas.report import html, live, pictures, uncertainty  # noqa: F401
 

@@ -18,7 +18,7 @@ from gnas.arch.operation import OPERATIONS_INFO, Look
 from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.report import draw_cell, draw_genotype, save_drawing, to_png
-from gnas.report.layout import layout_cell, layout_genotype, node_name, wrap_formula
+from gnas.report.draw import layout_cell, layout_genotype, node_name, wrap_formula
 from gnas.report.palette import PLUGIN_LOOKS, look_of
 from gnas.report.shapes import Box, Group, Text
 

@@ -12,9 +12,11 @@ import pytest
 import yaml
 from folders import made_up_job, put, real_job
 
+import gnas
 from gnas.errors import InputError
 from gnas.report import compare_report, html, write_report
 from gnas.report.pictures import build_frames
+from gnas.run import checkpoint
 from gnas.run.folder import Run
 from gnas.run.record import read_run
 
@@ -251,3 +253,22 @@ def test_a_folder_that_is_removed_meanwhile_does_not_come_back_with_a_page(
     with pytest.raises(InputError, match="run: the folder was removed while its report was made"):
         write_report(folder)
     assert not folder.exists()
+
+
+def test_the_code_on_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = real_job(tmp_path / "real")
+    monkeypatch.chdir(tmp_path)
+    python = [snippet.text for snippet in html.make_snippets(read_run(real)) if snippet.title.startswith("Python")]
+    assert len(python) == 2
+    networks = []
+    for text in python:
+        names: dict = {}
+        exec(text, names)
+        networks.append(names["network"])
+    assert names["genotype"] == read_run(real).genotype
+    assert isinstance(networks[0], gnas.Network)
+    assert not networks[0].training
+    stored = json.loads((real / "trained/gnas/seed-1/result.json").read_text())
+    assert networks[0].num_weights() == networks[1].num_weights() == stored["num_weights"]
+    weights = checkpoint.load(real / "trained/gnas/seed-1/weights.safetensors")
+    assert all((networks[0].state_dict()[name] == value).all() for name, value in weights.items())

@@ -14,6 +14,7 @@ from gnas.arch.space import SearchSpace
 from gnas.errors import InputError
 from gnas.report import plots
 from gnas.report.axes import inline_svg, shorten_number
+from gnas.report.progress import Racer
 from gnas.run.leaderboard import Leaderboard, Row
 from gnas.run.record import RoundRecord
 
@@ -147,3 +148,18 @@ def test_lines_are_the_curves_of_the_strategies() -> None:
 def test_names_of_strategies_are_saved_as_they_are(tmp_path: Path) -> None:
     path = plots.save_plot(plots.draw_best_so_far(made_up_comparison()), tmp_path / "curves.svg")
     assert "$one_$hot" in path.read_text()
+
+
+def racers(count: int) -> list[Racer]:
+    """Candidates of two points each, best first; the last one failed at its start."""
+    found = [Racer(f"{n}", f"network {n}", "drawn", [(2, 0.5 + n / 100), (6, 0.4 + n / 100)]) for n in range(count)]
+    found[-1].points[0] = (2, 50.0)
+    return found
+
+
+def test_of_many_points_the_worst_are_not_shown() -> None:
+    few, many = racers(3), racers(plots.MANY)
+    assert plots.draw_race_curves(few, "mae").axes[0].get_ylim()[1] > 50, "each of few points counts"
+    low, high = plots.draw_race_curves(many, "mae").axes[0].get_ylim()
+    assert low < 0.4
+    assert high < 1

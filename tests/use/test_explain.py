@@ -16,7 +16,7 @@ from gnas.data import load
 from gnas.graph import GraphSet
 from gnas.model.baselines import BASELINES
 from gnas.model.task import Task
-from gnas.report.explained import draw_explanation, save_explanations
+from gnas.report.graphs import draw_explanation, save_explanations
 from gnas.use.explain import explain
 from gnas.use.predict import predict
 

@@ -14,8 +14,7 @@ from gnas.data.own.load import load_own
 from gnas.data.own.targets import compute_target_moments
 from gnas.data.storage import save_benchmark
 from gnas.model import baselines
-from gnas.use.predict import predict_graphs
-from gnas.use.reading import read_graphs
+from gnas.use.predict import predict_graphs, read_graphs
 
 TOX21 = ("NR-AR", "NR-AhR", "SR-p53")
 TOXIC = ["0,1,", "1,,0", "0,0,1", ",1,0", "1,0,0", "0,,1", "0,0,0", "1,1,1", "0,1,0", ",,"]
