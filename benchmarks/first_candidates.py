@@ -1,7 +1,7 @@
 """Which networks should a race try first? Each is trained alone for a few seconds, on training parts of many datasets.
 
     python benchmarks/pays.py prepare --data-root FOLDER --out PACKED
-    python benchmarks/first_candidates.py --data PACKED                    # 5 networks, 10 datasets, 12 seconds each
+    python benchmarks/first_candidates.py --data PACKED                    # 5 networks, 9 datasets, 12 seconds each
     python benchmarks/first_candidates.py --data PACKED --only digits
 
 The training part of one split is split again, so that neither validation nor test graphs of pays.py are read. Seconds are of
