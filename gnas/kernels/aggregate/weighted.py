@@ -40,7 +40,8 @@ class _Weighted(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
-        return *_gradients(grad.contiguous(), *ctx.saved_tensors, ctx.near), None
+        x, weight = ctx.saved_tensors
+        return *_gradients(grad.contiguous(), x, weight, ctx.near), None
 
 
 def _gradients(grad: Tensor, x: Tensor, weight: Tensor, near: Neighbors) -> tuple[Tensor, Tensor]:
