@@ -47,7 +47,7 @@ class StackedLinear(nn.Module):
 
     def beside(self, inputs: Sequence[Tensor]) -> Tensor:
         """The one map of inputs side by side, ``[1, rows, out]``."""
-        if len(inputs) > 1 and fused.can_map_beside(inputs[0]):
+        if fused.can_map_beside(inputs):
             bias = None if self.bias is None else self.bias.flatten()
             return fused.affine_beside(inputs, self.weight.squeeze(0), bias)[None]
         return self(torch.cat(tuple(inputs), dim=1)[None])  # type: ignore[no-any-return]
@@ -147,7 +147,7 @@ class StackedBatchNorm(nn.Module):
     def is_plain(self, y: Tensor, mask: Tensor | None) -> bool:
         """Whether PyTorch's own batch norm serves best: on a CPU in training, where all of several rows count."""
         alone = self.training and mask is None and y.size(-2) > 1 and not distributed.norms_are_shared()
-        return alone and fused.can_map_beside(y) and y.dtype == self.weight.dtype
+        return alone and fused.runs_plainly(y) and y.dtype == self.weight.dtype
 
     def plain(self, y: Tensor, row: int, relu: bool = True, before: Tensor | None = None) -> Tensor:
         """Norm and ReLU of ``[rows, channels]`` by one slice of the weights, added to ``before``, in PyTorch's operations."""

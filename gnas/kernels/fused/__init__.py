@@ -30,7 +30,15 @@ from gnas.kernels.fused.joined import (
     linear,
     linear_through,
 )
-from gnas.kernels.fused.products import affine, affine_beside, can_map_beside, has_product, map_rows, product
+from gnas.kernels.fused.products import (
+    affine,
+    affine_beside,
+    can_map_beside,
+    has_product,
+    map_rows,
+    product,
+    runs_plainly,
+)
 
 __all__ = [
     "Around",
@@ -54,6 +62,7 @@ __all__ = [
     "map_rows",
     "norm_relu_mix",
     "product",
+    "runs_plainly",
     "serves",
 ]
 

@@ -17,6 +17,7 @@ from gnas.kernels.choice import calls_directly, has_triton, uses_onednn
 PARTS = 256  # products that fill a GPU
 SHORTEST = 128  # nodes per part at least
 WIDE = 96  # channels from which on oneDNN's gradients of weights are faster
+LARGE = 2**18  # numbers, from which on a copy of the inputs takes longer than calls from Python
 FEWEST = 2**23  # multiplications, below which a call of oneDNN costs more than it gains
 
 
@@ -49,9 +50,14 @@ def map_rows(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return h @ weight if bias is None else torch.addmm(bias, h, weight)
 
 
-def can_map_beside(h: Tensor) -> bool:
-    """Whether :func:`affine_beside` serves: on a CPU, without a compiler or mixed precision."""
+def runs_plainly(h: Tensor) -> bool:
+    """Whether functions of this tensor are best PyTorch's own, one by one: on a CPU, without a compiler or mixed precision."""
     return calls_directly(h) and not torch.is_autocast_enabled("cpu")
+
+
+def can_map_beside(inputs: Sequence[Tensor]) -> bool:
+    """Whether :func:`affine_beside` serves: several large inputs on a CPU."""
+    return len(inputs) > 1 and sum(h.numel() for h in inputs) >= LARGE and runs_plainly(inputs[0])
 
 
 def affine_beside(inputs: Sequence[Tensor], weight: Tensor, bias: Tensor | None) -> Tensor:
