@@ -238,7 +238,7 @@ class FeedForward(nn.Module):
             maps = (as_stack(self.first), as_stack(self.second))
             out = fused.feed_forward(h[None], *maps, drops or fused.draw_drops(rate, 2, h)).squeeze(0)
         else:
-            hidden = self._dropped(self.first.relu(h))
+            hidden = self._dropped(self.first(h, relu=True))
             out = h + self._dropped(self.second(hidden))
         return out if self.norm is None else self.norm(out, mask)
 

@@ -49,7 +49,7 @@ class Head(nn.Module):
             if joined:
                 h = apply_linear(cast(nn.Linear, layer), h, fused.Around(relu=not last))
             else:
-                h = layer(h) if last else cast(Linear, layer).relu(h)
+                h = layer(h, relu=not last)
         return h
 
 

@@ -16,16 +16,11 @@ from gnas.kernels import fused
 class Linear(nn.Linear):
     """``nn.Linear`` by the products of this package, where they are faster."""
 
-    def forward(self, h: Tensor) -> Tensor:
+    def forward(self, h: Tensor, relu: bool = False) -> Tensor:
         if h.dim() == 2 and fused.has_product(h, self.weight):
-            return fused.affine(h, self.weight.t(), self.bias)
-        return super().forward(h)
-
-    def relu(self, h: Tensor) -> Tensor:
-        """The same and ReLU."""
-        if h.dim() == 2 and fused.has_product(h, self.weight):
-            return fused.affine(h, self.weight.t(), self.bias, relu=True)
-        return F.relu(super().forward(h))
+            return fused.affine(h, self.weight.t(), self.bias, relu=relu)
+        out = super().forward(h)
+        return F.relu(out) if relu else out
 
 
 class StackedLinear(nn.Module):

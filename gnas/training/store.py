@@ -256,7 +256,7 @@ class GraphStore(Store):
 
         counts, edge_counts = self.node_size[ids], self.edge_size[ids]
         ptr, edge_ptr = ((torch.cat([n.new_zeros(1), n.cumsum(0)])) for n in (counts, edge_counts))
-        each = torch.arange(max(capacity.nodes, capacity.edges) + 1, device=ids.device)
+        each = torch.arange(max(capacity.nodes, capacity.edges, ids.numel()) + 1, device=ids.device)
         place = each[: capacity.nodes]
         node = place + repeat(self.node_start[ids] - ptr[:-1], counts, capacity.nodes)
         edge = each[: capacity.edges] + repeat(self.edge_start[ids] - edge_ptr[:-1], edge_counts, capacity.edges)

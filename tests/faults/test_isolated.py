@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from gnas import distributed
-from gnas.data import descriptors, processes
+from gnas.data import cache
 from gnas.data.benchmarks import images
+from gnas.data.own import molecules
 
 # Of the standard library and of packages; a process that starts has not imported them.
 NAMES = (
@@ -76,12 +77,12 @@ def test_a_process_of_each_python(ran: Path, version: str, monkeypatch: pytest.M
 def test_processes_that_compute_descriptors(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """json.py was imported before the current folder was taken out."""
     pytest.importorskip("rdkit")
-    monkeypatch.setattr(processes, "available_cores", lambda: 2)
-    texts, wanted = ["CCO", "CCN", "c1ccccc1"], descriptors.compute(["CCO", "CCN", "c1ccccc1"])["values"]
+    monkeypatch.setattr(cache, "available_cores", lambda: 2)
+    texts, wanted = ["CCO", "CCN", "c1ccccc1"], molecules.describe_molecules(["CCO", "CCN", "c1ccccc1"])["values"]
     asked = []
     run = subprocess.run
     monkeypatch.setattr(subprocess, "run", lambda *words, **options: asked.append(run(*words, **options)) or asked[-1])
-    parts = processes.compute_in_parts(descriptors.compute, texts, 1)
+    parts = cache.compute_in_parts(molecules.describe_molecules, texts, 1)
     assert np.array_equal(np.concatenate([part["values"] for part in parts]), wanted, equal_nan=True)
     assert [ended.returncode for ended in asked] == [0, 0]
     assert not ran.exists()

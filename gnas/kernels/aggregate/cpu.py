@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
 
 FEW = 8192  # edges up to which messages are materialised at once
 EDGES = 4096  # per chunk, so that messages fit in the cache: 2 MB with 144 channels
@@ -24,10 +25,10 @@ def forward(
     if not count or not kept:
         return total, x.new_zeros(rows, kept), torch.full((rows, kept), -1, dtype=torch.int32)
     matrix = _matrix(ptr, source, x)
-    # The kernel returns arguments only if it expects a gradient to be computed.
+    # The kernel returns arguments only if it expects a gradient to be computed. Hooks of the caller do not see the matrix.
     matrix.requires_grad_()
-    with torch.enable_grad():
-        values, arg = torch.ops.aten._sparse_mm_reduce_impl(matrix, x[:, max_from:].contiguous(), "amax")
+    with torch.enable_grad(), saved_tensors_hooks(_same, _same):
+        values, arg = torch.ops.aten._sparse_mm_reduce_impl(matrix, x.detach()[:, max_from:].contiguous(), "amax")
     return total, values.detach(), arg.masked_fill((ptr.diff() == 0)[:, None], -1).int()
 
 
@@ -183,6 +184,10 @@ def _blocks(ptr: Tensor) -> Iterator[tuple[slice, slice]]:
         if last > first:
             yield slice(start, end), slice(first, last)
         start = end
+
+
+def _same(value: Tensor) -> Tensor:
+    return value
 
 
 def _matrix(ptr: Tensor, columns: Tensor, x: Tensor) -> Tensor:

@@ -65,6 +65,6 @@ class GraphSageLayer(nn.Module):
 
     def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
         own = F.dropout(h, self.dropout, self.training)
-        pooled = aggregate(self.pool.relu(own), batch.neighbors, "max")
+        pooled = aggregate(self.pool(own, relu=True), batch.neighbors, "max")
         out = F.normalize(self.linear(torch.cat([own, pooled], dim=1)), dim=1)
         return h + self.norm(F.relu(out), batch.node_mask)

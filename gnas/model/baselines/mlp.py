@@ -53,4 +53,4 @@ class MLPLayer(nn.Module):
         self.dropout = dropout
 
     def forward(self, h: Tensor) -> Tensor:
-        return F.dropout(self.linear.relu(h), self.dropout, self.training)
+        return F.dropout(self.linear(h, relu=True), self.dropout, self.training)
