@@ -28,7 +28,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_linear_map(rows: int, relu: bool, bias: bool) -> None:
     linear, h = Linear(12, 9, bias=bias), leaf(rows, 12, seed=1, **FLOAT)
-    out = linear.relu(h) if relu else linear(h)
+    out = linear(h, relu=True) if relu else linear(h)
     plain = F.linear(h, linear.weight, linear.bias)
     inputs = [h, *linear.parameters()]
     assert "OneDNN" in type(out.grad_fn).__name__
