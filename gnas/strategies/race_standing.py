@@ -52,7 +52,7 @@ class Standing:
     Args:
         ends: The epochs after which the rungs end, for candidates whose records do not say otherwise.
         higher_is_better: The direction of the validation metric.
-        kept: One candidate of so many goes on to the next rung.
+        kept: One in so many candidates is promoted to the next rung.
     """
 
     def __init__(self, ends: Sequence[int], higher_is_better: bool, kept: int = GROWTH) -> None:

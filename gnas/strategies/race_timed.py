@@ -29,7 +29,7 @@ LAST_PART = 0.2  # of the epochs: a training whose best epoch is among them stil
 BOTH_KINDS = (
     0.4  # after this share of the time the best found network and the best hand-made one are trained to the end
 )
-KEPT = 2  # one candidate of so many goes on to the next rung
+KEPT = 2  # one in so many candidates is promoted to the next rung
 FEWEST_MORE = 4  # the leader goes on for a quarter of its epochs at least
 BRIEF_EPOCHS = 3  # of the shortest training, at least
 PROBE_SECONDS, PROBE_STEPS = 0.5, 6  # of the steps that tell how fast a candidate is
